@@ -1,8 +1,10 @@
 """Tokens as they were run, and how to show one without hiding anything."""
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
+_LOOSE_BYTES = re.compile("([\udc80-\udcff]+)")
 VISIBLE = {" ": "·", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u200b": "⟨ZWSP⟩", "\ufeff": "⟨BOM⟩"}
 
 
@@ -32,11 +34,11 @@ class Token:
         """The token for a strip, an axis or a table: white space visible, loose bytes in hexadecimal, never markup."""
         if self.is_special:
             return self.piece or self.text
-        try:
-            text = self.bytes.decode()
-        except UnicodeDecodeError:
-            return "⟨" + self.bytes.hex(" ").upper() + "⟩"
-        return visible(text)
+        if not self.bytes:
+            return self.piece or "⟨empty⟩"
+        # Bytes that are no UTF-8 become lone surrogates U+DC80..U+DCFF here, and are shown in hexadecimal.
+        parts = _LOOSE_BYTES.split(self.bytes.decode(errors="surrogateescape"))
+        return "".join(_hexadecimal(part) if _LOOSE_BYTES.fullmatch(part) else visible(part) for part in parts if part)
 
 
 def visible(text: str) -> str:
@@ -45,6 +47,10 @@ def visible(text: str) -> str:
         return "⟨empty⟩"
     alone = "◌" if unicodedata.combining(text[0]) else ""
     return alone + "".join(_visible_character(character) for character in text)
+
+
+def _hexadecimal(escaped: str) -> str:
+    return "⟨" + escaped.encode(errors="surrogateescape").hex(" ").upper() + "⟩"
 
 
 def _visible_character(character: str) -> str:

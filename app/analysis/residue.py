@@ -1,0 +1,50 @@
+"""Comparing what should be equal: the worst error over many vectors, seen a block at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from app.domain.ledger import LedgerRow
+
+
+@dataclass
+class Worst:
+    """The worst difference between two families of vectors.
+
+    The relative error of a vector is max |left − right| over max |right| *of the same vector*, so that a token with a
+    huge norm (the first one, usually) does not excuse errors in the others. NaN anywhere makes the result NaN.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    where: str = ""
+    n_vectors: int = 0
+
+    def compare(
+        self,
+        left: Float[Tensor, "vector feature"],
+        right: Float[Tensor, "vector feature"],
+        name: Callable[[int], str] = str,
+    ) -> None:
+        """Takes in vectors that should be equal; `name` says where vector i stands."""
+        difference = (left - right).abs().amax(-1)
+        # A vector of exact zeros has no scale; the smallest normal number keeps 0/0 out and any error in.
+        relative = difference / right.abs().amax(-1).clamp_min(1e-30)
+        self.n_vectors += left.shape[0]
+        self.absolute = _larger(self.absolute, float(difference.max()))
+        index = int(relative.argmax())
+        largest = float(relative[index])
+        if _larger(self.relative, largest) != self.relative:
+            self.relative, self.where = largest, name(index)
+
+    def row(self, name: str, claim: str, tolerance: float, note: str = "") -> LedgerRow:
+        """The ledger row; comparing nothing proves nothing, so it is then NaN and does not hold."""
+        relative = self.relative if self.n_vectors else float("nan")
+        return LedgerRow(name, claim, self.absolute, relative, tolerance, self.where, note)
+
+
+def _larger(old: float, new: float) -> float:
+    """The larger of two, where NaN is larger than everything."""
+    return new if new > old or new != new else old
