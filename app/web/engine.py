@@ -1,0 +1,100 @@
+"""What the web asks of torch, in one place, so that nothing else here knows which kind of network answers.
+
+torch and transformers take seconds to import. The imports therefore stand inside the functions, which are called in
+worker threads: the first page is served while they load.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from app.domain.snapshot import Snapshot
+from app.errors import ModelUnavailable
+from app.lm.catalog import Catalogue
+from app.lm.pool import CheckedModel
+from app.lm.protocol import LoadedModel, ModelKind, Progress, Trace
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.analysis.tensors import Answer, Entry
+
+# Names, a repetition and a comma: enough for every layer to do something.
+PROBE = "When Mary and John went to the store, John gave a drink to"
+
+
+class Engine:
+    """Loading, summarising and slicing, for each kind of model."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue) -> None:
+        self._settings = settings
+        self._catalogue = catalogue
+
+    def load(self, name: str) -> CheckedModel:
+        """The model of a catalogue entry, with its self-check.
+
+        Raises:
+            ModelUnavailable: it is missing, cannot be loaded, or a row of its self-check does not hold.
+            Unsupported: its family cannot be taken apart.
+        """
+        entry = self._catalogue.get(name)
+        folder = entry.require_folder(self._settings)
+        from app.lm.loading import load_transformer
+
+        loaded: LoadedModel = load_transformer(name, folder, self._settings, entry.title)
+        rows = self.self_check(loaded)
+        require_held(name, rows)
+        return CheckedModel(loaded, rows)
+
+    def self_check(self, loaded: LoadedModel) -> Sequence[Mapping[str, object]]:
+        """The ledger of a fixed prompt."""
+        token_ids = tuple(token.id for token in loaded.encode(PROBE))
+        snapshot = self.summarize(loaded, loaded.record(token_ids, _silent), _silent)
+        rows: Any = snapshot.meta["ledger"]
+        return tuple(rows)
+
+    def summarize(self, loaded: LoadedModel, trace: Trace, progress: Progress) -> Snapshot:
+        """The snapshot of a trace."""
+        from app.analysis.snapshot import summarize
+
+        return summarize(loaded, trace, progress)  # type: ignore[arg-type]
+
+    def stored(self, kind: ModelKind, snapshot: Snapshot, name: str, fixed: Mapping[str, int]) -> "Answer | None":
+        """A tensor from what is stored; None where it needs the trace.
+
+        Raises:
+            NotFound: there is no such tensor. OutOfRange: an index outside its axis, or too many axes left.
+        """
+        from app.analysis.tensors import from_snapshot
+
+        return from_snapshot(snapshot, name, fixed)
+
+    def computed(self, trace: Trace, name: str, fixed: Mapping[str, int]) -> "Answer":
+        """A tensor from a trace. Raises as `stored`, and Unsupported where the layer has no such quantity."""
+        from app.analysis.tensors import from_trace
+
+        return from_trace(trace, name, fixed)  # type: ignore[arg-type]
+
+    def table(self, kind: ModelKind) -> "Mapping[str, Entry]":
+        """Every tensor that can be asked for by name."""
+        from app.analysis.tensors import TABLE
+
+        return TABLE
+
+
+def require_held(name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Does nothing if every row of a self-check holds.
+
+    Raises:
+        ModelUnavailable: one does not; the message says which, where and by how much.
+    """
+    for row in rows:
+        if not row["holds"]:
+            where = f" at {row['where']}" if row["where"] else ""
+            raise ModelUnavailable(
+                f"{name} fails its self-check and is not offered. {row['claim']} The worst relative error is "
+                f"{row['worst_rel']}{where}; {row['tolerance']} is allowed. Run: headwater check {name}",
+                row=row["name"],
+            )
+
+
+def _silent(stage: str, fraction: float) -> None:
+    """The progress of a self-check, which nobody watches."""
