@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from anyio import to_thread
 from fastapi import FastAPI
@@ -14,15 +15,21 @@ from app.settings import Settings
 from app.storage.database import open_database
 from app.storage.store import Store
 from app.web.analysis_json import API
+from app.web.assets import Assets, PlotlyFile, VersionedFiles
 from app.web.desk import Desk
 from app.web.engine import Engine
 from app.web.metrics import CountRequests, Metrics
 from app.web.middleware import BodyLimit, SecurityHeaders
 from app.web.models import ModelList
+from app.web.openapi import describe
 from app.web.problems import CatchErrors, install_problem_handlers
 from app.web.ratelimit import RateLimit
-from app.web.routes import analyses, health, models, tokenizations
+from app.web.routes import analyses, docs, health, models, pages, tokenizations
 from app.web.services import Services
+from app.web.templating import Pages
+
+# static/, templates/ and docs/ lie beside the package.
+ROOT = Path(__file__).parent.parent
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -58,10 +65,18 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.metrics = Metrics()
+    assets, plotly = Assets(ROOT / "static"), PlotlyFile()
+    app.state.pages = Pages(ROOT / "templates", assets, plotly.url)
+    app.state.docs_folder = ROOT / "docs"
     install_problem_handlers(app)
     for router in (models.router, tokenizations.router, analyses.router):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
+    app.include_router(docs.router)
+    app.include_router(pages.router)
+    app.mount("/static", VersionedFiles(assets))
+    app.mount("/plotly", plotly)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     # The last one added is the outermost.
     app.add_middleware(CatchErrors)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)

@@ -164,8 +164,16 @@ def problem_response(request: Request, error: Exception) -> Response:
     status = int(problem["status"])
     if wants_page(request):
         pages = request.app.state.pages
-        return HTMLResponse(pages.render("error.html", page="error", problem=problem), status, headers)
+        return HTMLResponse(pages.render("error.html", **_page_words(problem)), status, headers)
     return ExactJSON(problem, status, headers, media_type=PROBLEM_TYPE)
+
+
+def _page_words(problem: Problem) -> dict[str, object]:
+    """What the error page says: items of a validation are its next step."""
+    items = "; ".join(
+        f"{item.get('parameter', item.get('pointer'))}: {item['detail']}" for item in problem.get("errors", [])
+    )
+    return {"status": problem["status"], "title": problem["title"], "detail": problem["detail"], "next_step": items}
 
 
 async def _answer(request: Request, error: Exception) -> Response:
