@@ -1,0 +1,139 @@
+/**
+ * What is looked at, as one plain value, and how it is written in a query string.
+ *
+ * A link holds every field, so that it shows the same view when defaults change. Reading is forgiving: a value that
+ * does not fit is replaced by the nearest that does, or by the default, and a notice says so.
+ *
+ * @typedef {Object} View
+ * @property {number} layer
+ * @property {number} head
+ * @property {number} query position of the reader
+ * @property {number} key position of the source
+ * @property {number | null} target token id that effects are measured on; null: the top prediction
+ * @property {number | null} foil token id that is subtracted from the target; null: none
+ * @property {string} map what the chosen head's map shows
+ * @property {string} quantity what the residual stream panel shows
+ * @property {string} scale how the residual stream panel maps amounts to colours
+ *
+ * @typedef {Object} Dimensions how many there are of each
+ * @property {number} layer
+ * @property {number} head
+ * @property {number} pos
+ * @property {number} vocab
+ *
+ * @typedef {{kind: "index", along: keyof Dimensions} | {kind: "token"} | {kind: "choice", of: readonly string[]}} Field
+ */
+
+export const MAPS = /** @type {const} */ (["pattern", "message", "delivered"]);
+export const QUANTITIES = /** @type {const} */ (["stream", "attn_write", "mlp_write"]);
+export const SCALES = /** @type {const} */ (["log", "clipped", "linear"]);
+
+/** @type {Record<keyof View, Field>} */
+export const FIELDS = {
+  layer: { kind: "index", along: "layer" },
+  head: { kind: "index", along: "head" },
+  query: { kind: "index", along: "pos" },
+  key: { kind: "index", along: "pos" },
+  target: { kind: "token" },
+  foil: { kind: "token" },
+  map: { kind: "choice", of: MAPS },
+  quantity: { kind: "choice", of: QUANTITIES },
+  scale: { kind: "choice", of: SCALES },
+};
+
+const NAMES = /** @type {(keyof View)[]} */ (Object.keys(FIELDS));
+
+/**
+ * Where an analysis opens when the link does not say.
+ * @param {Dimensions} dimensions
+ * @returns {View}
+ */
+export function defaultView(dimensions) {
+  return {
+    layer: Math.floor((dimensions.layer - 1) / 2),
+    head: 0,
+    query: dimensions.pos - 1,
+    key: Math.max(0, dimensions.pos - 2),
+    target: null,
+    foil: null,
+    map: "pattern",
+    quantity: "stream",
+    scale: "log",
+  };
+}
+
+/**
+ * The view in a query string, with a sentence for every value that could not be taken as it stands.
+ * @param {string} search
+ * @param {Dimensions} dimensions
+ * @param {View} [defaults]
+ * @returns {{view: View, notices: string[]}}
+ */
+export function parseView(search, dimensions, defaults = defaultView(dimensions)) {
+  const parameters = new URLSearchParams(search);
+  const view = { ...defaults };
+  /** @type {string[]} */
+  const notices = [];
+  for (const name of NAMES) {
+    const text = parameters.get(name);
+    if (text === null) continue;
+    const { value, notice } = readField(name, text, dimensions, defaults[name]);
+    /** @type {Record<string, unknown>} */ (view)[name] = value;
+    if (notice) notices.push(notice);
+  }
+  return { view, notices };
+}
+
+/**
+ * @param {keyof View} name
+ * @param {string} text
+ * @param {Dimensions} dimensions
+ * @param {string | number | null} fallback
+ * @returns {{value: string | number | null, notice?: string}}
+ */
+function readField(name, text, dimensions, fallback) {
+  const field = FIELDS[name];
+  const shown = text.length > 24 ? `${text.slice(0, 24)}…` : text;
+  if (field.kind === "choice") {
+    if (field.of.includes(text)) return { value: text };
+    return { value: fallback, notice: `“${shown}” is no ${name}; shown instead: ${fallback}.` };
+  }
+  const size = field.kind === "token" ? dimensions.vocab : dimensions[field.along];
+  if (!/^-?\d{1,15}$/.test(text)) {
+    return { value: fallback, notice: `The link's ${name} “${shown}” is no number; shown instead: ${fallback ?? "none"}.` };
+  }
+  const number = Number(text);
+  const nearest = Math.min(Math.max(number, 0), size - 1);
+  if (nearest === number) return { value: number };
+  if (field.kind === "token") return { value: fallback, notice: `There is no token with the id ${number}.` };
+  return { value: nearest, notice: `There is no ${name} ${number} here (0 to ${size - 1}); shown instead: ${nearest}.` };
+}
+
+/**
+ * The query string of a view, without the question mark.
+ * @param {View} view
+ */
+export function formatView(view) {
+  const parameters = new URLSearchParams();
+  for (const name of NAMES) {
+    const value = view[name];
+    if (value !== null) parameters.set(name, String(value));
+  }
+  return parameters.toString();
+}
+
+/**
+ * The view with a change applied, every index brought into its range.
+ * @param {View} view
+ * @param {Partial<View>} change
+ * @param {Dimensions} dimensions
+ * @returns {View}
+ */
+export function changedView(view, change, dimensions) {
+  const next = { ...view, ...change };
+  for (const name of /** @type {const} */ (["layer", "head", "query", "key"])) {
+    const field = /** @type {{kind: "index", along: keyof Dimensions}} */ (FIELDS[name]);
+    next[name] = Math.min(Math.max(next[name], 0), dimensions[field.along] - 1);
+  }
+  return next;
+}

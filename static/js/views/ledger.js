@@ -1,0 +1,53 @@
+/**
+ * The ledger: what the program claims adds up, how far off it is, and how far off it may be.
+ * @typedef {import("../core/store.js").Store} Store
+ * @typedef {import("../api/types.js").LedgerRow} LedgerRow
+ */
+import { el } from "../core/dom.js";
+import { number, scientific } from "../core/format.js";
+import { createPanel } from "../core/panel.js";
+
+/**
+ * @param {HTMLElement} root
+ * @param {Store} store
+ */
+export function createLedger(root, store) {
+  const { rows, holds, cost } = store.analysis.ledger;
+  const panel = createPanel(root, {
+    name: "ledger",
+    title: "Ledger",
+    about: "Each claim that parts add up, with its worst error relative to the largest value involved, and what rounding may explain.",
+  });
+  const broken = rows.filter((row) => !row.holds).length;
+  const words = holds ? `✓ all ${rows.length} hold` : rows.length ? `✗ ${broken} of ${rows.length} do not hold` : "✗ nothing was checked";
+  panel.chosen(el("span", { class: holds ? "verdict" : "verdict is-broken" }, words));
+  const head = ["Claim", "Worst error", "Tolerance", "Verdict"];
+  panel.body.append(
+    el(
+      "div",
+      { class: "table-scroll" },
+      el(
+        "table",
+        { class: "ledger" },
+        el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { scope: "col", class: i === 1 || i === 2 ? "numeric" : "" }, name)))),
+        el("tbody", {}, ...rows.map(ledgerRow)),
+      ),
+    ),
+  );
+  const spent = Object.entries(cost);
+  if (spent.length) panel.note(`Seconds spent: ${spent.map(([stage, seconds]) => `${stage} ${number(seconds, 2)}`).join(" · ")}`);
+  return { destroy: () => panel.section.remove() };
+}
+
+/** @param {LedgerRow} row */
+function ledgerRow(row) {
+  const extra = [row.where && `worst at ${row.where}`, row.note].filter(Boolean).join("; ");
+  return el(
+    "tr",
+    { class: row.holds ? "holds" : "broken" },
+    el("td", {}, row.claim, extra && el("span", { class: "muted small block" }, extra)),
+    el("td", { class: "numeric", title: `absolute: ${scientific(row.worst_abs)}` }, row.worst_rel === null ? "not a number" : scientific(row.worst_rel)),
+    el("td", { class: "numeric" }, scientific(row.tolerance)),
+    el("td", { class: "verdict" }, row.holds ? "✓ holds" : "✗ over"),
+  );
+}
