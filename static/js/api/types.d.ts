@@ -1,5 +1,8 @@
 /** The JSON of the HTTP interface, as docs/architecture.md states it. */
 
+/** A number; one that JSON does not have is spelt out: "NaN", "Infinity", "-Infinity". */
+export type Figure = number | string;
+
 export interface Problem {
   type: string;
   title: string;
@@ -30,8 +33,8 @@ export interface Limits {
 export interface LedgerRow {
   name: string;
   claim: string;
-  worst_abs: number | null;
-  worst_rel: number | null;
+  worst_abs: Figure;
+  worst_rel: Figure;
   tolerance: number;
   where: string;
   note: string;
@@ -45,9 +48,9 @@ export interface Model {
   source: string;
   state: "ready" | "not_loaded" | "loading" | "missing" | "failed";
   message: string;
-  dtype: string;
-  device: string;
-  fingerprint: string;
+  dtype: string | null;
+  device: string | null;
+  fingerprint: string | null;
   anatomy: Anatomy | null;
   limits: Limits;
   self_check?: LedgerRow[];
@@ -69,16 +72,17 @@ export interface Token {
 export interface Prediction {
   id: number;
   label: string;
-  probability: number;
-  logit: number;
+  probability: Figure;
+  logit: Figure;
 }
 
 export interface TensorInfo {
   name: string;
   axes: string[];
-  shape: number[];
+  shape: (number | null)[];
   unit: string;
   about: string;
+  needs: string[];
   url: string;
   stored: boolean;
 }
@@ -86,17 +90,24 @@ export interface TensorInfo {
 export interface Analysis {
   id: string;
   state: "queued" | "running" | "done" | "failed";
+  stage: string;
+  fraction: number;
+  queue_position: number;
   problem: Problem | null;
   created_at: string;
   model: Model;
   text: string;
   tokens: Token[];
-  surprisal: (number | null)[];
+  /** Bits of every token given what precedes it; null for the first. */
+  surprisal: (Figure | null)[];
+  /** Bits of the distribution after every token. */
+  entropy: Figure[];
   next: Prediction[];
-  /** The best next tokens after every position, where the server sends them. */
-  top?: Prediction[][];
-  ledger: { holds: boolean; rows: LedgerRow[]; cost: Record<string, number> };
+  /** The best next tokens after every token. */
+  predictions: Prediction[][];
+  ledger: { holds: boolean; rows: LedgerRow[]; cost: Record<string, number> } | null;
   notes: string[];
+  thumbnail_stride: number | null;
   tensors: TensorInfo[];
   owner_token?: string;
 }

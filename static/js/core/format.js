@@ -1,16 +1,28 @@
-/** Numbers and words as the page writes them. A number that does not exist is written as a dash, never as zero. */
+/**
+ * Numbers and words as the page writes them. A number that does not exist is written as a dash, never as zero.
+ * @typedef {import("../api/types.js").Figure | null | undefined} Writable
+ */
 
 const MISSING = "–";
 const MINUS = "−";
 
 /**
+ * A number of the API as a number: what JSON does not have arrives as a word.
+ * @param {import("../api/types.js").Figure} figure
+ */
+export function valueOf(figure) {
+  return typeof figure === "number" ? figure : Number(figure);
+}
+
+/**
  * A number to a few significant digits: 0.0312, 1.24, 318, 12,400, 3.1e−5.
- * @param {number | null | undefined} value
+ * @param {Writable} figure
  * @param {number} [digits]
  * @returns {string}
  */
-export function number(value, digits = 3) {
-  if (value === null || value === undefined) return MISSING;
+export function number(figure, digits = 3) {
+  if (figure === null || figure === undefined) return MISSING;
+  const value = valueOf(figure);
   if (Number.isNaN(value)) return "not a number";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : `${MINUS}∞`;
   if (value === 0) return "0";
@@ -23,11 +35,12 @@ export function number(value, digits = 3) {
 
 /**
  * A number in powers of ten, as errors are written: 3.4e−5.
- * @param {number | null | undefined} value
+ * @param {Writable} figure
  * @returns {string}
  */
-export function scientific(value) {
-  if (value === null || value === undefined) return MISSING;
+export function scientific(figure) {
+  if (figure === null || figure === undefined) return MISSING;
+  const value = valueOf(figure);
   if (!Number.isFinite(value)) return number(value);
   if (value === 0) return "0";
   return minus(value.toExponential(1).replace("e+", "e"));
@@ -35,10 +48,12 @@ export function scientific(value) {
 
 /**
  * A probability: 92.3 %, 0.46 %, < 0.01 %.
- * @param {number | null | undefined} value
+ * @param {Writable} figure
  */
-export function percent(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return MISSING;
+export function percent(figure) {
+  if (figure === null || figure === undefined) return MISSING;
+  const value = valueOf(figure);
+  if (Number.isNaN(value)) return "not a number";
   const hundred = value * 100;
   if (hundred > 0 && hundred < 0.01) return "< 0.01 %";
   if (hundred < 100 && hundred > 99.99) return "> 99.99 %";

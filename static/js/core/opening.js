@@ -1,6 +1,6 @@
 /**
- * Where an analysis opens when its link does not say: at the head that writes most at the last token, measured against
- * the stream it writes into, and at the source that it takes most from.
+ * Where an analysis opens when its link does not say: at the head that writes most at the last token, and at the source
+ * that it takes most from.
  * @typedef {import("./view-state.js").View} View
  * @typedef {import("./view-state.js").Dimensions} Dimensions
  */
@@ -18,31 +18,24 @@ export async function openingView(analysis, tensors, dimensions) {
   const stored = analysis.tensors.some(({ name, stored: here }) => name === "head_write_norm" && here);
   if (!stored) return view;
   try {
-    const at = { pos: dimensions.pos - 1 };
-    const [writes, stream] = await Promise.all([
-      tensors.get(tensorUrl(analysis.id, "head_write_norm", at)),
-      tensors.get(tensorUrl(analysis.id, "stream_norm", at)),
+    const last = dimensions.pos - 1;
+    const writes = await tensors.get(tensorUrl(analysis.id, "head_write_norm", { pos: last }));
+    const strongest = indexOfLargest(writes.values);
+    const [layer, head] = [Math.floor(strongest / dimensions.head), strongest % dimensions.head];
+    const [weights, messages] = await Promise.all([
+      tensors.get(tensorUrl(analysis.id, "pattern", { layer, head, query_pos: last })),
+      tensors.get(tensorUrl(analysis.id, "message_norm", { layer, head })),
     ]);
-    const [layer, head] = strongestHead(writes.values, stream.values, dimensions.head);
-    return { ...view, layer, head };
+    return { ...view, layer, head, key: indexOfLargest(Float32Array.from(weights.values, (weight, key) => weight * messages.values[key])) };
   } catch {
     // The opening is a courtesy; the page's own requests will say what is wrong.
     return view;
   }
 }
 
-/**
- * @param {ArrayLike<number>} writes [layer, head]
- * @param {ArrayLike<number>} stream [layer + 1]
- * @param {number} nHeads
- * @returns {[number, number]}
- */
-export function strongestHead(writes, stream, nHeads) {
+/** @param {ArrayLike<number>} values */
+export function indexOfLargest(values) {
   let best = 0;
-  let most = -1;
-  for (let i = 0; i < writes.length; i++) {
-    const share = writes[i] / stream[Math.floor(i / nHeads)];
-    if (share > most) [best, most] = [i, share];
-  }
-  return [Math.floor(best / nHeads), best % nHeads];
+  for (let i = 1; i < values.length; i++) if (values[i] > values[best]) best = i;
+  return best;
 }

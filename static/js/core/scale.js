@@ -11,6 +11,8 @@ import { number } from "./format.js";
 
 // Share of the values that the clipped scale shows in full.
 export const CLIP_SHARE = 0.98;
+// A weight this far below the largest is as good as ignored; a logarithmic map begins here.
+export const LOG_DEPTH = 1e4;
 
 /**
  * @param {ArrayLike<number>} amounts not negative
@@ -32,6 +34,23 @@ export function scaleAmounts(amounts, kind) {
     ? `linear scale from 0, cut at ${number(cut)} (the ${share}th percentile); the largest is ${number(top)}`
     : `linear scale from 0; nothing lies above the ${share}th percentile`;
   return { values, range: [0, cut || 1], ticks: linearTicks(cut || 1, over > 0), words };
+}
+
+/**
+ * The scale of one map whose amounts reach from 0 to `most`: linear, or logarithmic over four powers of ten.
+ * @param {ArrayLike<number>} amounts
+ * @param {number} most
+ * @param {string} kind
+ * @returns {Scaled}
+ */
+export function scaleMap(amounts, most, kind) {
+  const top = most || 1;
+  if (kind === "linear") {
+    return { values: Float32Array.from(amounts), range: [0, top], ticks: linearTicks(top, false), words: "linear" };
+  }
+  const low = top / LOG_DEPTH;
+  const values = Float32Array.from(amounts, (value) => (Number.isNaN(value) ? NaN : Math.log10(Math.max(value, low))));
+  return { values, range: [Math.log10(low), Math.log10(top)], ticks: logTicks(low, top), words: "log" };
 }
 
 /**

@@ -12,6 +12,7 @@
  * @property {number | null} target token id that effects are measured on; null: the top prediction
  * @property {number | null} foil token id that is subtracted from the target; null: none
  * @property {string} map what the chosen head's map shows
+ * @property {string} mapscale how that map's amounts become colours
  * @property {string} quantity what the residual stream panel shows
  * @property {string} scale how the residual stream panel maps amounts to colours
  *
@@ -25,6 +26,7 @@
  */
 
 export const MAPS = /** @type {const} */ (["pattern", "message", "delivered"]);
+export const MAP_SCALES = /** @type {const} */ (["linear", "log"]);
 export const QUANTITIES = /** @type {const} */ (["stream", "attn_write", "mlp_write"]);
 export const SCALES = /** @type {const} */ (["log", "clipped", "linear"]);
 
@@ -37,6 +39,7 @@ export const FIELDS = {
   target: { kind: "token" },
   foil: { kind: "token" },
   map: { kind: "choice", of: MAPS },
+  mapscale: { kind: "choice", of: MAP_SCALES },
   quantity: { kind: "choice", of: QUANTITIES },
   scale: { kind: "choice", of: SCALES },
 };
@@ -57,6 +60,7 @@ export function defaultView(dimensions) {
     target: null,
     foil: null,
     map: "pattern",
+    mapscale: "linear",
     quantity: "stream",
     scale: "log",
   };

@@ -22,7 +22,7 @@
  * @property {string} unit title of the colour bar
  * @property {Strip | null} strip bars under the columns
  * @property {(row: number, col: number) => string[]} describe lines for the tooltip
- * @property {number} aspect height of the map over its width
+ * @property {(width: number) => number} height of the map in pixels, for its width
  * @property {string} label name for assistive technology
  *
  * @typedef {Object} Strip
@@ -43,8 +43,6 @@ const STRIP_PX = 56;
 const STRIP_GAP_PX = 10;
 const BAR_PX = 74;
 const TITLE_PX = 20;
-const LEAST_MAP_PX = 180;
-const MOST_MAP_PX = 620;
 const HATCH_PX = 7;
 
 /**
@@ -59,9 +57,9 @@ export function geometry(spec, width) {
     const characters = labels.reduce((most, label) => Math.max(most, Math.min(label.length, longest)), 1);
     return Math.ceil((characters + 1 + String(labels.length - 1).length) * CHARACTER_PX) + 6;
   };
-  const margin = { l: room(spec.rowLabels) + TITLE_PX, r: BAR_PX, t: 6, b: room(spec.colLabels) + TITLE_PX };
+  const margin = { l: room(spec.rowLabels) + TITLE_PX, r: BAR_PX, t: 9, b: room(spec.colLabels) + TITLE_PX };
   const plotWidth = Math.max(60, width - margin.l - margin.r);
-  const mapHeight = Math.round(Math.min(Math.max(plotWidth * spec.aspect, LEAST_MAP_PX), MOST_MAP_PX));
+  const mapHeight = Math.round(spec.height(plotWidth));
   const strip = spec.strip ? STRIP_PX + STRIP_GAP_PX : 0;
   return { longest, margin, plotWidth, mapHeight, plotHeight: mapHeight + strip, width, height: mapHeight + strip + margin.t + margin.b };
 }
@@ -92,7 +90,8 @@ export function figure(spec, pooled, window, marks, colours, width, canDrag) {
         thickness: 9, outlinewidth: 0, len: mapShare, lenmode: "fraction", y: 1, yanchor: "top", x: 1, xpad: 8, ypad: 0,
         tickmode: "array", tickvals: spec.ticks.map(({ at }) => at), ticktext: spec.ticks.map(({ label }) => escapeLabel(label)),
         tickfont: { size: FONT_PX, color: colours.muted, family: colours.mono }, ticklen: 3, tickcolor: colours.line,
-        title: { text: escapeLabel(spec.unit), side: "right", font: { size: FONT_PX + 0.5, color: colours.muted } },
+        title: { text: escapeLabel(spec.unit), side: "right", font: { size: FONT_PX + 0.5, color: colours.muted, family: colours.sans } },
+        ticklabeloverflow: "allow",
       },
     },
     ...(spec.strip ? [stripTrace(spec.strip, marks, colours)] : []),

@@ -61,12 +61,12 @@ export function createEdge(root, store) {
     const message = data.message[key];
     replace(
       lines,
-      ...line(["A", sub(`${query},${key}`)], "pattern: the reader’s attention on this source", seen ? number(weight) : "cannot see"),
-      ...line(["‖m", sub(String(key)), "‖"], "message: what the source offers through this head", number(message)),
-      ...line(["A‖m‖"], "delivered: what arrives at the reader", seen ? number(weight * message) : "nothing"),
-      ...line(["‖Σ", sub("j"), " A m", sub("j"), "‖"], "the head’s write: all sources together", number(norms.head)),
-      ...line(["‖Σ", sub("h"), " o", sub("h"), "‖"], "attention’s write: all heads of the layer", number(norms.attention)),
-      ...line(["‖x‖"], "the stream that it is added to", number(norms.before)),
+      line(["A", sub(`${query},${key}`)], "pattern: the reader’s attention on this source", seen ? number(weight) : "cannot see"),
+      line(["‖m", sub(String(key)), "‖"], "message: what the source offers through this head", number(message)),
+      line(["A‖m‖"], "delivered: what arrives at the reader", seen ? number(weight * message) : "nothing"),
+      line(["‖Σ", sub("j"), " A m", sub("j"), "‖"], "the head’s write: all sources together", number(norms.head)),
+      line(["‖Σ", sub("h"), " o", sub("h"), "‖"], "attention’s write: all heads of the layer", number(norms.attention)),
+      line(["‖x‖"], "the stream that it is added to", number(norms.before)),
     );
   }
 
@@ -112,7 +112,13 @@ async function loadAround(store, layer, head, signal) {
  * @param {string} value
  */
 function line(formula, words, value) {
-  return [el("span", { class: "formula" }, ...formula), el("span", { class: "words" }, words), el("span", { class: "numeric" }, value)];
+  return el(
+    "div",
+    { class: "equation-line" },
+    el("span", { class: "formula" }, ...formula),
+    el("span", { class: "words" }, words),
+    el("span", { class: "numeric" }, value),
+  );
 }
 
 /** @param {string} text */

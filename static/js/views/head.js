@@ -12,6 +12,7 @@ import { isSeen, loadHead, mapValues } from "../core/head-data.js";
 import { createLatest } from "../core/latest.js";
 import { createPanel } from "../core/panel.js";
 import { maxSeen } from "../core/pool.js";
+import { scaleMap } from "../core/scale.js";
 import { touches } from "../core/store.js";
 import { createHeatmap } from "../plot/heatmap.js";
 
@@ -34,7 +35,8 @@ const WORDS = {
   },
 };
 
-const TICKS = 5;
+const LEAST_MAP_PX = 320;
+const MAP_SHARE = 0.62;
 
 /**
  * @param {HTMLElement} root
@@ -49,7 +51,15 @@ export function createHead(root, store) {
     options: Object.entries(WORDS).map(([value, { text }]) => ({ value, text })),
     onChoose: (map) => store.set({ map }),
   });
-  panel.tools.append(maps.element);
+  const scales = createChoices({
+    label: "Scale",
+    options: [
+      { value: "linear", text: "Linear" },
+      { value: "log", text: "Log", title: "Shows small weights: equal steps of colour are equal ratios" },
+    ],
+    onChoose: (mapscale) => store.set({ mapscale }),
+  });
+  panel.tools.append(maps.element, scales.element);
   const place = el("div");
   panel.body.append(place);
   panel.body.append(
@@ -85,19 +95,20 @@ export function createHead(root, store) {
 
   function show() {
     if (!data) return Promise.resolve();
-    return heatmap.draw(specOf(data, store.view().map, labels), marks());
+    return heatmap.draw(specOf(data, store.view(), labels), marks());
   }
 
   const end = store.subscribe((change) => {
     const { view } = change;
-    if (touches(change, "map")) {
+    if (touches(change, "map", "mapscale")) {
       maps.show(view.map);
+      scales.show(view.mapscale);
       panel.about(WORDS[view.map].about);
     }
     if (touches(change, "layer", "head")) {
       panel.chosen(`layer ${view.layer} head ${view.head}`);
       load();
-    } else if (touches(change, "map")) {
+    } else if (touches(change, "map", "mapscale")) {
       show();
     } else if (touches(change, "query", "key")) {
       heatmap.mark(marks());
@@ -116,17 +127,17 @@ export function createHead(root, store) {
 
 /**
  * @param {HeadData} data
- * @param {string} map
+ * @param {import("../core/view-state.js").View} view
  * @param {string[]} labels
  * @returns {MapSpec}
  */
-function specOf(data, map, labels) {
+function specOf(data, { map, mapscale }, labels) {
   const values = mapValues(data, map);
-  const most = maxSeen(values, data.mask) || 1;
+  const scaled = scaleMap(values, maxSeen(values, data.mask), mapscale);
   /** @param {number} at */
   const token = (at) => `${at} ${labels[at]}`;
   return {
-    values,
+    values: scaled.values,
     mask: data.mask,
     rows: data.pos,
     cols: data.pos,
@@ -139,10 +150,11 @@ function specOf(data, map, labels) {
     rowAccent: "query",
     colAccent: "key",
     colours: "sequential",
-    range: [0, most],
-    ticks: Array.from({ length: TICKS }, (_, i) => ({ at: (i / (TICKS - 1)) * most, label: number((i / (TICKS - 1)) * most, 2) })),
-    unit: `${WORDS[map].text}, ${WORDS[map].unit}; linear`,
-    aspect: 1,
+    range: scaled.range,
+    ticks: scaled.ticks,
+    unit: `${WORDS[map].text}, ${WORDS[map].unit}, ${scaled.words} scale`,
+    // Square, unless the map would not fit on the screen in one piece.
+    height: (width) => Math.min(width, Math.max(LEAST_MAP_PX, window.innerHeight * MAP_SHARE)),
     label: `${WORDS[map].text} of layer ${data.layer}, head ${data.head}: readers down, sources across. Arrow keys move the chosen cell.`,
     strip: {
       values: data.message,

@@ -14,7 +14,7 @@ const CONFIRMED_MS = 2500;
  * @param {Store} store
  */
 export function createHeading(root, store) {
-  const { text, model, tokens } = store.analysis;
+  const { text, model, tokens, ledger } = store.analysis;
   const prompt = text || tokens.map((token) => token.text).join("");
   const said = el("span", { class: "small muted", role: "status" });
   const field = el("input", { class: "share-field", type: "text", readOnly: true, hidden: true, "aria-label": "Link to this view" });
@@ -40,7 +40,12 @@ export function createHeading(root, store) {
   replace(
     root,
     el("bdi", { class: "heading-prompt", title: shortened(prompt, 1000) }, shortened(prompt.replace(/\s+/g, " "), SHOWN_CHARACTERS)),
-    el("a", { class: "heading-model", href: "/status", title: `${model.source}, computed in ${model.dtype} on ${model.device}` }, model.title),
+    el("a", { class: "heading-model", href: "/status", title: [model.source, model.dtype && `computed in ${model.dtype} on ${model.device}`].filter(Boolean).join(", ") }, model.title),
+    el(
+      "a",
+      { class: ledger?.holds ? "heading-ledger" : "heading-ledger is-broken", href: "#panel-ledger" },
+      ledger?.holds ? "✓ adds up" : "✗ does not add up",
+    ),
     said,
     field,
     share,

@@ -117,8 +117,6 @@ export function createHeads(root, store) {
     const { layer, head } = store.view();
     const { x, y } = cornerOf(layer, head);
     context.lineWidth = 2;
-    context.strokeStyle = colours.surface;
-    context.strokeRect(x, y, cell, cell);
     context.strokeStyle = colours.ink;
     context.strokeRect(x - 1, y - 1, cell + 2, cell + 2);
   }

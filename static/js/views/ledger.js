@@ -12,7 +12,7 @@ import { createPanel } from "../core/panel.js";
  * @param {Store} store
  */
 export function createLedger(root, store) {
-  const { rows, holds, cost } = store.analysis.ledger;
+  const { rows, holds, cost } = store.analysis.ledger ?? { rows: [], holds: false, cost: {} };
   const panel = createPanel(root, {
     name: "ledger",
     title: "Ledger",
@@ -21,7 +21,7 @@ export function createLedger(root, store) {
   const broken = rows.filter((row) => !row.holds).length;
   const words = holds ? `✓ all ${rows.length} hold` : rows.length ? `✗ ${broken} of ${rows.length} do not hold` : "✗ nothing was checked";
   panel.chosen(el("span", { class: holds ? "verdict" : "verdict is-broken" }, words));
-  const head = ["Claim", "Worst error", "Tolerance", "Verdict"];
+  const head = ["Claim", "Worst at", "Worst error", "Tolerated", "Verdict"];
   panel.body.append(
     el(
       "div",
@@ -29,7 +29,7 @@ export function createLedger(root, store) {
       el(
         "table",
         { class: "ledger" },
-        el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { scope: "col", class: i === 1 || i === 2 ? "numeric" : "" }, name)))),
+        el("thead", {}, el("tr", {}, ...head.map((name, i) => el("th", { scope: "col", class: i === 2 || i === 3 ? "numeric" : "" }, name)))),
         el("tbody", {}, ...rows.map(ledgerRow)),
       ),
     ),
@@ -41,13 +41,14 @@ export function createLedger(root, store) {
 
 /** @param {LedgerRow} row */
 function ledgerRow(row) {
-  const extra = [row.where && `worst at ${row.where}`, row.note].filter(Boolean).join("; ");
+  const where = [row.where, row.note].filter(Boolean).join("; ");
   return el(
     "tr",
     { class: row.holds ? "holds" : "broken" },
-    el("td", {}, row.claim, extra && el("span", { class: "muted small block" }, extra)),
-    el("td", { class: "numeric", title: `absolute: ${scientific(row.worst_abs)}` }, row.worst_rel === null ? "not a number" : scientific(row.worst_rel)),
-    el("td", { class: "numeric" }, scientific(row.tolerance)),
+    el("td", { class: "claim" }, row.claim),
+    el("td", { class: "where" }, where),
+    el("td", { class: "numeric", "data-label": "worst", title: `absolute: ${scientific(row.worst_abs)}` }, scientific(row.worst_rel)),
+    el("td", { class: "numeric", "data-label": "tolerated" }, scientific(row.tolerance)),
     el("td", { class: "verdict" }, row.holds ? "✓ holds" : "✗ over"),
   );
 }

@@ -1,10 +1,10 @@
 /**
- * What the model expects after the chosen token, or after the prompt where only that is known.
+ * What the model expects after the chosen query.
  * @typedef {import("../core/store.js").Store} Store
  * @typedef {import("../api/types.js").Prediction} Prediction
  */
 import { el, replace, tokenText } from "../core/dom.js";
-import { number, percent } from "../core/format.js";
+import { number, percent, valueOf } from "../core/format.js";
 import { createPanel } from "../core/panel.js";
 import { touches } from "../core/store.js";
 
@@ -13,7 +13,7 @@ import { touches } from "../core/store.js";
  * @param {Store} store
  */
 export function createPrediction(root, store) {
-  const { tokens, next, top, surprisal } = store.analysis;
+  const { tokens, predictions, surprisal } = store.analysis;
   const panel = createPanel(root, {
     name: "prediction",
     title: "Next token",
@@ -25,14 +25,14 @@ export function createPrediction(root, store) {
 
   const end = store.subscribe((change) => {
     if (!touches(change, "query")) return;
-    const at = top ? change.view.query : tokens.length - 1;
-    const rows = top ? top[at] : next;
+    const at = change.view.query;
+    const rows = predictions[at] ?? [];
     const following = tokens[at + 1];
-    panel.chosen("after ", tokenText(tokens[at].label, top ? "in-query" : ""), ` ${at}`);
+    panel.chosen("after ", tokenText(tokens[at].label, "in-query"), ` ${at}`);
     replace(list, titles(), ...rows.map((row) => bar(row, row.id === following?.id)));
     if (following) {
       const bits = surprisal[at + 1];
-      replace(actual, "The prompt goes on with ", tokenText(following.label), ` (surprisal ${number(bits)} bits${bits === null || bits === undefined ? "" : `, probability ${percent(2 ** -bits)}`}).`);
+      replace(actual, "The prompt goes on with ", tokenText(following.label), ` (surprisal ${number(bits)} bits${bits === null || bits === undefined ? "" : `, probability ${percent(2 ** -valueOf(bits))}`}).`);
     } else {
       replace(actual, "This is the end of the prompt: nothing follows to compare with.");
     }
@@ -61,7 +61,7 @@ function titles() {
  */
 function bar({ label, probability, logit }, isActual) {
   const fill = el("div", { class: "bar-fill" });
-  fill.style.width = `${probability * 100}%`;
+  fill.style.width = `${valueOf(probability) * 100}%`;
   return el(
     "div",
     { class: `bar-row ${isActual ? "is-actual" : ""}`, role: "row" },

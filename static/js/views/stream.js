@@ -32,7 +32,9 @@ const WORDS = {
     about: "Norm of what the MLP added to the stream, for each layer (row, upwards) and token (column).",
   },
 };
-const ROW_PX_ASPECT = { least: 0.28, most: 0.62 };
+const ROW_PX = 13.5;
+const LEAST_MAP_PX = 160;
+const MOST_MAP_PX = 560;
 
 /**
  * @param {HTMLElement} root
@@ -114,7 +116,7 @@ export function createStream(root, store) {
         ticks: scaled.ticks,
         unit: `norm, ${scale} scale`,
         strip: null,
-        aspect: Math.min(Math.max(rows / 70, ROW_PX_ASPECT.least), ROW_PX_ASPECT.most),
+        height: () => Math.min(Math.max(rows * ROW_PX, LEAST_MAP_PX), MOST_MAP_PX),
         label: `${WORDS[quantity].text}: norm for each layer and token. Arrow keys move layer and query.`,
         describe: (row, col) => [`${rowName(row)}, token ${col} ${labels[col]}`, `norm ${number(norms[row * cols + col], 4)}`],
       },

@@ -5,7 +5,7 @@
  */
 import { createChoices } from "../core/choices.js";
 import { el, replace, tokenText } from "../core/dom.js";
-import { counted, number } from "../core/format.js";
+import { counted, number, valueOf } from "../core/format.js";
 import { arrowStep } from "../core/keys.js";
 import { createPanel } from "../core/panel.js";
 import { touches } from "../core/store.js";
@@ -85,8 +85,7 @@ export function createTokens(root, store) {
     for (const chosen of chips) if (chosen.tabIndex === 0) chosen.tabIndex = -1;
     chips[view.query].tabIndex = 0;
     tell(view.query);
-    const moved = before && before.query !== view.query ? view.query : view.key;
-    if (before) scrollInto(strip, chips[moved]);
+    scrollInto(strip, chips[before && before.query === view.query ? view.key : view.query]);
   });
 
   return {
@@ -99,11 +98,11 @@ export function createTokens(root, store) {
 
 /**
  * @param {Token} token
- * @param {number | null} bits
+ * @param {import("../api/types.js").Figure | null} bits
  */
 function chip(token, bits) {
   const bar = el("span", { class: "chip-bar" });
-  bar.style.width = `${Math.min(1, (bits ?? 0) / FULL_BAR_BITS) * 100}%`;
+  bar.style.width = `${Math.min(1, valueOf(bits ?? 0) / FULL_BAR_BITS) * 100}%`;
   const classes = ["chip", token.added && "added", token.continues && "continues"].filter(Boolean).join(" ");
   const button = el(
     "button",
@@ -131,7 +130,7 @@ function mark(button, token, isQuery, isKey) {
 
 /**
  * @param {Token} token
- * @param {number | null} bits
+ * @param {import("../api/types.js").Figure | null} bits
  * @returns {(Node | string)[]}
  */
 function describe(token, bits) {
