@@ -32,14 +32,16 @@ from app.web.templating import Pages
 ROOT = Path(__file__).parent.parent
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     """A server for these settings. The database is opened, and the default model begins to load, when it starts.
+
+    `engine` stands in for the one that loads models with torch.
 
     Raises:
         ModelUnavailable: the catalogue of the settings cannot be read.
     """
     catalogue = Catalogue.of(settings)
-    engine = Engine(settings, catalogue)
+    engine = engine or Engine(settings, catalogue)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -39,8 +39,12 @@ class Settings(BaseSettings):
     run_budget_mb: int = Field(4096, ge=1, description="Memory that one analysis may need, in MiB.")
     queue_length: int = Field(256, ge=1, description="Analyses that may wait in front of one model.")
     run_timeout_s: float = Field(300.0, gt=0, description="Longest time of one analysis, in seconds.")
-    query_timeout_s: float = Field(60.0, gt=0, description="Longest time of one question about an analysis, in seconds.")
-    rate_limit: str = Field("600/minute", description="Requests that compute something, for each client address; empty: none.")
+    query_timeout_s: float = Field(
+        60.0, gt=0, description="Longest time of one question about an analysis, in seconds."
+    )
+    rate_limit: str = Field(
+        "600/minute", description="Requests that compute something, for each client address; empty: none."
+    )
     trust_proxy: bool = Field(False, description="Take the client's address from X-Forwarded-For.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe message to log.")
 

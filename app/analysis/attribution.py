@@ -115,7 +115,11 @@ def _embed_parts(trace: Trace, position: int) -> tuple[Tensor, Tensor | None]:
 def _column(trace: Trace, token_id: int) -> tuple[Float[Tensor, " d_model"], Float[Tensor, ""]]:
     anatomy = trace.anatomy
     bias = getattr(anatomy.lm_head, "bias", None)
-    own = bias[token_id].float() * anatomy.logit_scale if isinstance(bias, Tensor) else torch.zeros((), device=trace.stream.device)
+    own = (
+        bias[token_id].float() * anatomy.logit_scale
+        if isinstance(bias, Tensor)
+        else torch.zeros((), device=trace.stream.device)
+    )
     return anatomy.unembed_direction(token_id) * anatomy.logit_scale, own
 
 

@@ -95,7 +95,9 @@ class _LayerScan:
     def add(self, rows: PatternRows, worst: Worst) -> None:
         start, end, pattern = rows.start, rows.end, rows.pattern.float()
         worst.compare(
-            rows.z.float().flatten(1), self._z[start:end].flatten(1), lambda i: f"layer {self._layer}, token {start + i}"
+            rows.z.float().flatten(1),
+            self._z[start:end].flatten(1),
+            lambda i: f"layer {self._layer}, token {start + i}",
         )
         self._pool(pattern, start, end)
         queries = torch.arange(start, end, device=pattern.device)

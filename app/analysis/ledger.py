@@ -58,7 +58,9 @@ def _logits(loaded: LoadedTransformer, trace: Trace, tolerance: float) -> Ledger
     plain = loaded.plain_logits(trace.token_ids, positions).float()
     worst = Worst()
     for row, position in enumerate(positions):
-        worst.compare(last_logits(trace, position, position + 1), plain[row : row + 1], lambda _, p=position: f"token {p}")
+        worst.compare(
+            last_logits(trace, position, position + 1), plain[row : row + 1], lambda _, p=position: f"token {p}"
+        )
     return worst.row(
         "logits",
         "Logits of the recorded run are those of the model run again, unrecorded.",

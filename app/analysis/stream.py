@@ -38,7 +38,9 @@ def all_head_write_norms(trace: Trace) -> Float[Tensor, "layer head pos"]:
     return _per_head(trace, head_write_norms)
 
 
-def _per_head(trace: Trace, norms: Callable[[Trace, int], Float[Tensor, "head pos"]]) -> Float[Tensor, "layer head pos"]:
+def _per_head(
+    trace: Trace, norms: Callable[[Trace, int], Float[Tensor, "head pos"]]
+) -> Float[Tensor, "layer head pos"]:
     n_heads = max(block.n_heads for block in trace.anatomy.blocks)
     out = torch.full((trace.anatomy.n_layers, n_heads, trace.n_pos), torch.nan, device=trace.stream.device)
     for layer in trace.attention_layers:

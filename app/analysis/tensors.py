@@ -56,7 +56,9 @@ def _delivered(trace: Trace, layer: int, head: int) -> Computed:
     return messages.delivered_norms(trace, layer, head), trace.seen(layer)
 
 
-def _entry(name: str, axes: str, unit: str, about: str, needs: str = "", compute: Callable[..., Computed] | None = None) -> Entry:
+def _entry(
+    name: str, axes: str, unit: str, about: str, needs: str = "", compute: Callable[..., Computed] | None = None
+) -> Entry:
     return Entry(TensorSpec(name, tuple(axes.split()), unit, about), tuple(needs.split()), compute)
 
 
@@ -125,7 +127,9 @@ def from_trace(trace: Trace, name: str, fixed: Mapping[str, int]) -> Answer:
         raise NotFound(f"{name} is kept with the analysis and is not computed on demand.", tensor=name)
     missing = [axis for axis in entry.needs if axis not in fixed]
     if missing:
-        raise OutOfRange(f"{name} is given for one {' and '.join(missing)} at a time; add ?{missing[0]}=…", needs=missing)
+        raise OutOfRange(
+            f"{name} is given for one {' and '.join(missing)} at a time; add ?{missing[0]}=…", needs=missing
+        )
     needed = {axis: fixed[axis] for axis in entry.needs}
     if "head" in needed:
         block = trace.block(needed["layer"])
@@ -149,7 +153,8 @@ def _sliced(
     unknown = [axis for axis in fixed if axis not in axes]
     if unknown:
         raise OutOfRange(
-            f"{entry.spec.name} has no axis {unknown[0]} to fix; its axes are {', '.join(entry.spec.axes)}.", axes=list(axes)
+            f"{entry.spec.name} has no axis {unknown[0]} to fix; its axes are {', '.join(entry.spec.axes)}.",
+            axes=list(axes),
         )
     index: list[int | slice] = []
     for axis, size in zip(axes, array.shape, strict=True):
@@ -159,7 +164,9 @@ def _sliced(
     left = tuple(axis for axis in axes if axis not in fixed)
     # Thumbnails are one picture for the page and small by construction.
     if len(left) > MOST_AXES_LEFT and entry.spec.name != "thumbnails":
-        raise OutOfRange(f"{entry.spec.name} has {len(left)} axes left; fix {len(left) - MOST_AXES_LEFT} more of {', '.join(left)}.")
+        raise OutOfRange(
+            f"{entry.spec.name} has {len(left)} axes left; fix {len(left) - MOST_AXES_LEFT} more of {', '.join(left)}."
+        )
     cut = tuple(index)
     seen = None if mask is None else np.ascontiguousarray(mask[cut])
     return Answer(entry.spec, left, {**already, **fixed}, np.ascontiguousarray(array[cut]), seen)
@@ -167,4 +174,6 @@ def _sliced(
 
 def _check(axis: str, index: int, size: int) -> None:
     if not 0 <= index < size:
-        raise OutOfRange(f"There is no {axis} {index}; {axis} runs from 0 to {size - 1}.", axis=axis, index=index, size=size)
+        raise OutOfRange(
+            f"There is no {axis} {index}; {axis} runs from 0 to {size - 1}.", axis=axis, index=index, size=size
+        )

@@ -142,7 +142,9 @@ def part(root: nn.Module, path: str) -> nn.Module:
     try:
         return root.get_submodule(path)
     except AttributeError as error:
-        raise Unsupported(f"{type(root).__name__} has no part named {path}; its family is described wrongly.") from error
+        raise Unsupported(
+            f"{type(root).__name__} has no part named {path}; its family is described wrongly."
+        ) from error
 
 
 def _optional_norm(layer: nn.Module, path: str, gain_offset: float) -> Norm | None:

@@ -93,7 +93,9 @@ def load_transformer(model_id: str, folder: Path, settings: Settings, title: str
         Unsupported: the model's family, or a part of it, cannot be taken apart exactly.
     """
     if not (folder / "config.json").is_file():
-        raise ModelUnavailable(f"There is no config.json in {folder}; put a model there or run: headwater fetch {model_id}")
+        raise ModelUnavailable(
+            f"There is no config.json in {folder}; put a model there or run: headwater fetch {model_id}"
+        )
     if not any(folder.glob("*.safetensors")):
         raise ModelUnavailable(
             f"{folder} holds no .safetensors file. Pickled weights (.bin, .pt) can run code and are not loaded; "
@@ -120,7 +122,9 @@ def load_transformer(model_id: str, folder: Path, settings: Settings, title: str
 
 
 def _from_folder(folder: Path, settings: Settings) -> tuple[nn.Module, str]:
-    config = _guarded(folder, lambda: AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False))
+    config = _guarded(
+        folder, lambda: AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    )
     stored = str(getattr(config, "dtype", None) or "float32").removeprefix("torch.")
     dtype = _DTYPES.get(settings.dtype, "auto")
     model: nn.Module = _guarded(
@@ -140,7 +144,9 @@ def _guarded(folder: Path, load: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:300]
-        raise ModelUnavailable(f"The model in {folder} could not be loaded: {type(error).__name__}: {reason}") from error
+        raise ModelUnavailable(
+            f"The model in {folder} could not be loaded: {type(error).__name__}: {reason}"
+        ) from error
 
 
 def best_device() -> str:

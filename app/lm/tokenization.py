@@ -55,7 +55,9 @@ class Vocabulary:
         ends = _character_ends(pieces)
         text = b"".join(pieces).decode(errors="replace")
         starts = [0, *ends[:-1]]
-        return self._tokens(text, list(token_ids), list(zip(starts, ends, strict=True)), [False] * len(token_ids), pieces)
+        return self._tokens(
+            text, list(token_ids), list(zip(starts, ends, strict=True)), [False] * len(token_ids), pieces
+        )
 
     def piece_bytes(self, token_id: int) -> bytes:
         """The bytes that one vocabulary entry stands for; empty for an id that the tokenizer does not know."""
@@ -104,7 +106,15 @@ class Vocabulary:
             piece = self._tokenizer.convert_ids_to_tokens(token_id)
             tokens.append(
                 Token(
-                    index, token_id, own, raw, start, stop, self._is_special(token_id), continues, is_added,
+                    index,
+                    token_id,
+                    own,
+                    raw,
+                    start,
+                    stop,
+                    self._is_special(token_id),
+                    continues,
+                    is_added,
                     f"⟨id {token_id}⟩" if piece is None else str(piece),
                 )  # fmt: skip
             )

@@ -21,6 +21,7 @@ def analysis_url(analysis_id: str) -> str:
 
 def analysis_json(
     stored: StoredAnalysis,
+    model: Mapping[str, object],
     status: RunStatus | None,
     snapshot: Snapshot | None,
     table: "Mapping[str, Entry]",
@@ -37,7 +38,7 @@ def analysis_json(
         "queue_position": status.queue_position if running and status is not None else 0,
         "problem": stored.problem,
         "created_at": stored.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "model": stored.model,
+        "model": model,
         "text": stored.recipe.text,
         "tokens": stored.tokens,
         "surprisal": meta.get("surprisal", []),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 # plotly.js reads these; it has no half precision and no 64-bit integers.
 _PLOTLY_TYPES = {"f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4"}
@@ -63,7 +63,7 @@ def exact(value: object) -> Any:
     return value
 
 
-class ExactJSON(Response):
+class ExactJSON(JSONResponse):
     """A JSON response of plain data."""
 
     media_type = "application/json"

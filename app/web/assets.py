@@ -5,6 +5,7 @@ module's relative imports carry it too. An address with the current version may 
 gives the current file and is asked about again each time.
 """
 
+import gzip
 import hashlib
 import threading
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class PlotlyFile:
             await Response(status_code=304, headers=sent)(scope, receive, send)
             return
         accepted = {part.split(";")[0].strip() for part in headers.get("accept-encoding", "").split(",")}
-        name = next((name for name in ("br", "zstd") if name in accepted), "")
+        name = next((name for name in ("br", "zstd", "gzip") if name in accepted), "")
         encoded = await to_thread.run_sync(self._encoded, name)
         if encoded.name:
             sent["Content-Encoding"] = encoded.name
@@ -114,5 +115,7 @@ class PlotlyFile:
                     body = brotli.compress(body, quality=5)
                 elif name == "zstd":
                     body = zstandard.ZstdCompressor(level=9).compress(body)
+                elif name == "gzip":
+                    body = gzip.compress(body, compresslevel=6, mtime=0)
                 self._kept[name] = _Encoded(name, body)
             return self._kept[name]

@@ -207,7 +207,8 @@ class Desk:
         run = self._runner.run_of(stored.recipe) if stored.state == "queued" else None
         status = None if run is None else self._runner.run_status(run)
         table = await to_thread.run_sync(self._engine.table, stored.kind) if snapshot is not None else {}
-        return await to_thread.run_sync(analysis_json, stored, status, snapshot, table)
+        model = self._models.as_of_now(stored.model)
+        return await to_thread.run_sync(analysis_json, stored, model, status, snapshot, table)
 
     async def _snapshot(self, stored: StoredAnalysis) -> Snapshot:
         if stored.state != "done":

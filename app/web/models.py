@@ -1,5 +1,6 @@
 """What the API and the pages tell about each model of the catalogue."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,22 @@ class ModelList:
             **self.one(name),
             "self_check": [] if facts is None else list(facts.self_check),
         }
+
+    def as_of_now(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """A stored model with what is true of it today: whether it can be asked, and why not."""
+        names = {model["id"]: model for model in self.all()}
+        now = names.get(stored["id"])
+        if now is None:
+            state, message = (
+                "missing",
+                f"{stored['id']} is no longer in the catalogue; what is stored can still be seen.",
+            )
+        elif now["fingerprint"] not in (None, stored["fingerprint"]):
+            state = "missing"
+            message = f"The files of {stored['id']} have changed since this analysis; what is stored can still be seen."
+        else:
+            state, message = now["state"], now["message"]
+        return {**stored, "state": state, "message": message}
 
     def _describe(self, entry: CatalogueEntry) -> dict[str, Any]:
         status = self._runner.status(entry.name)

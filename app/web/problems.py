@@ -89,7 +89,8 @@ def _validation_problem(error: RequestValidationError, instance: str) -> Problem
         detail = "The text holds half of a surrogate pair, which is not a character. Remove it, or send the whole pair."
     elif any(item["type"] == "json_invalid" for item in errors):
         kind, title = "invalid-json", "The body is not JSON"
-        detail = f"The body could not be read as JSON: {errors[0].get('ctx', {}).get('error', 'invalid')}."
+        position, reason = errors[0]["loc"][-1], errors[0].get("ctx", {}).get("error", "invalid")
+        detail = f"The body could not be read as JSON from character {position} on: {reason}. Send a JSON object."
     else:
         kind, title = "validation", "The request does not have the right form"
         count = len(errors)

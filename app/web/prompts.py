@@ -34,12 +34,14 @@ def read_prompt(loaded: LoadedModel, text: str | None, token_ids: Sequence[int] 
         given = "both" if text is not None else "neither"
         raise InvalidInput(f"Give either text or token_ids; {given} came.", given=given)
     if text is not None:
-        check_text(text)
+        check_characters(text)
+        if not text.strip():
+            raise EmptyPrompt("The prompt is empty or only white space. Type something.", n_characters=len(text))
         tokens = loaded.encode(text)
     else:
         ids = tuple(token_ids or ())
         check_length(loaded, len(ids))
-        tokens = loaded.tokens_of(ids)
+        tokens = loaded.tokens_of(ids) if ids else ()
         text = "".join(token.text for token in tokens)
     if not tokens:
         raise EmptyPrompt("The prompt comes to no token at all. Type something.")
@@ -47,11 +49,11 @@ def read_prompt(loaded: LoadedModel, text: str | None, token_ids: Sequence[int] 
     return Prompt(text, tokens)
 
 
-def check_text(text: str) -> None:
-    """Does nothing for a text that can be run.
+def check_characters(text: str) -> None:
+    """Does nothing for a text of usable characters.
 
     Raises:
-        EmptyPrompt: nothing but white space. UnusableText: a NUL or a lone surrogate; the message says where.
+        UnusableText: a NUL or a lone surrogate; the message says where.
     """
     unusable = _UNUSABLE.search(text)
     if unusable is not None:
@@ -62,11 +64,6 @@ def check_text(text: str) -> None:
             position=position,
             code_point=f"U+{ord(character):04X}",
         )
-    if not text.strip():
-        raise EmptyPrompt(
-            "The prompt is empty or only white space. Type something.",
-            n_characters=len(text),
-        )
 
 
 def check_length(loaded: LoadedModel, n_tokens: int) -> None:
@@ -75,10 +72,11 @@ def check_length(loaded: LoadedModel, n_tokens: int) -> None:
     Raises:
         PromptTooLong: they may not; the message says by how many.
     """
-    if n_tokens > loaded.max_tokens:
+    over = n_tokens - loaded.max_tokens
+    if over > 0:
         raise PromptTooLong(
             f"The prompt has {n_tokens:,} tokens; {loaded.id} takes {loaded.max_tokens:,} here. "
-            f"Shorten it by {n_tokens - loaded.max_tokens:,} tokens.",
+            f"Shorten it by {over:,} token{'s' if over > 1 else ''}.",
             n_tokens=n_tokens,
             limit=loaded.max_tokens,
         )

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.web.arrays import ExactJSON
-from app.web.prompts import check_text, token_json
+from app.web.prompts import check_characters, token_json
 from app.web.routes.problem_docs import problems
 from app.web.schemas import TokenizationBody, TokenizationRequest
 from app.web.services import Counted, With
@@ -24,10 +24,10 @@ router = APIRouter(tags=["tokenizations"], dependencies=[Counted])
 async def tokenize(body: TokenizationRequest, services: With) -> Response:
     """The tokens of a text as the model would be given them, and whether there are too many.
 
-    No more tokens than the limit are listed.
+    No more tokens than the limit are listed. An empty text has none, except where the tokenizer adds some.
     """
     loaded = await services.desk.model(body.model)
-    check_text(body.text)
+    check_characters(body.text)
 
     def split() -> ExactJSON:
         tokens = loaded.encode(body.text)

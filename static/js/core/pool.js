@@ -6,12 +6,12 @@
  *
  * @typedef {Object} Pooled
  * @property {Float32Array[]} rows each with one value a column; NaN where no cell of the block can be seen
- * @property {number} stride cells of the map along each side of one drawn cell
+ * @property {number} down rows of the map in one drawn cell @property {number} across columns of the map in it
  * @property {number} top row of the map where the first drawn cell begins @property {number} left
  */
 
 /**
- * The window of a map, pooled by maximum over square blocks to at most `most` rows and columns.
+ * The window of a map, pooled by maximum over blocks to at most `most` rows and `most` columns.
  * @param {ArrayLike<number>} values [rows, cols]
  * @param {Uint8Array | null} mask 1 where a cell can be seen
  * @param {number} cols of the map
@@ -20,23 +20,22 @@
  * @returns {Pooled}
  */
 export function poolMax(values, mask, cols, window, most) {
-  const height = window.bottom - window.top;
-  const width = window.right - window.left;
-  const stride = Math.max(1, Math.ceil(Math.max(height, width) / most));
-  const outRows = Math.ceil(height / stride);
-  const outCols = Math.ceil(width / stride);
+  const down = Math.ceil((window.bottom - window.top) / most);
+  const across = Math.ceil((window.right - window.left) / most);
+  const outRows = Math.ceil((window.bottom - window.top) / down);
+  const outCols = Math.ceil((window.right - window.left) / across);
   const rows = Array.from({ length: outRows }, () => new Float32Array(outCols).fill(NaN));
   for (let row = window.top; row < window.bottom; row++) {
-    const pooled = rows[Math.floor((row - window.top) / stride)];
+    const pooled = rows[Math.floor((row - window.top) / down)];
     const start = row * cols;
     for (let col = window.left; col < window.right; col++) {
       if (mask && !mask[start + col]) continue;
-      const out = Math.floor((col - window.left) / stride);
+      const out = Math.floor((col - window.left) / across);
       const value = values[start + col];
       if (!(pooled[out] >= value)) pooled[out] = value;
     }
   }
-  return { rows, stride, top: window.top, left: window.left };
+  return { rows, down, across, top: window.top, left: window.left };
 }
 
 /**

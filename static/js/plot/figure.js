@@ -42,6 +42,9 @@ const CHARACTER_PX = 6.4;
 const STRIP_PX = 56;
 const STRIP_GAP_PX = 10;
 const BAR_PX = 74;
+// On a telephone the sentence over the map says what rows, columns and colours are; the map gets the room.
+const NARROW_PX = 480;
+const NARROW_BAR_PX = 50;
 const TITLE_PX = 20;
 const HATCH_PX = 7;
 
@@ -51,17 +54,18 @@ const HATCH_PX = 7;
  * @param {number} width
  */
 export function geometry(spec, width) {
-  const longest = width < 480 ? 8 : 12;
+  const narrow = width < NARROW_PX;
+  const longest = narrow ? 7 : 12;
   /** @param {string[]} labels */
   const room = (labels) => {
     const characters = labels.reduce((most, label) => Math.max(most, Math.min(label.length, longest)), 1);
     return Math.ceil((characters + 1 + String(labels.length - 1).length) * CHARACTER_PX) + 6;
   };
-  const margin = { l: room(spec.rowLabels) + TITLE_PX, r: BAR_PX, t: 9, b: room(spec.colLabels) + TITLE_PX };
+  const margin = { l: room(spec.rowLabels) + (narrow ? 0 : TITLE_PX), r: narrow ? NARROW_BAR_PX : BAR_PX, t: 9, b: room(spec.colLabels) + TITLE_PX };
   const plotWidth = Math.max(60, width - margin.l - margin.r);
   const mapHeight = Math.round(spec.height(plotWidth));
   const strip = spec.strip ? STRIP_PX + STRIP_GAP_PX : 0;
-  return { longest, margin, plotWidth, mapHeight, plotHeight: mapHeight + strip, width, height: mapHeight + strip + margin.t + margin.b };
+  return { narrow, longest, margin, plotWidth, mapHeight, plotHeight: mapHeight + strip, width, height: mapHeight + strip + margin.t + margin.b };
 }
 
 /**
@@ -76,13 +80,12 @@ export function geometry(spec, width) {
 export function figure(spec, pooled, window, marks, colours, width, canDrag) {
   const place = geometry(spec, width);
   const mapShare = place.mapHeight / place.plotHeight;
-  const centre = (pooled.stride - 1) / 2;
   const traces = [
     {
       type: "heatmap",
       z: pooled.rows,
-      x0: pooled.left + centre, dx: pooled.stride,
-      y0: pooled.top + centre, dy: pooled.stride,
+      x0: pooled.left + (pooled.across - 1) / 2, dx: pooled.across,
+      y0: pooled.top + (pooled.down - 1) / 2, dy: pooled.down,
       zmin: spec.range[0], zmax: spec.range[1], zauto: false,
       colorscale: plotlyScale(spec.colours === "diverging" ? colours.diverging : colours.sequential),
       hoverinfo: "none", hoverongaps: true,
@@ -90,7 +93,7 @@ export function figure(spec, pooled, window, marks, colours, width, canDrag) {
         thickness: 9, outlinewidth: 0, len: mapShare, lenmode: "fraction", y: 1, yanchor: "top", x: 1, xpad: 8, ypad: 0,
         tickmode: "array", tickvals: spec.ticks.map(({ at }) => at), ticktext: spec.ticks.map(({ label }) => escapeLabel(label)),
         tickfont: { size: FONT_PX, color: colours.muted, family: colours.mono }, ticklen: 3, tickcolor: colours.line,
-        title: { text: escapeLabel(spec.unit), side: "right", font: { size: FONT_PX + 0.5, color: colours.muted, family: colours.sans } },
+        title: { text: place.narrow ? "" : escapeLabel(spec.unit), side: "right", font: { size: FONT_PX + 0.5, color: colours.muted, family: colours.sans } },
         ticklabeloverflow: "allow",
       },
     },
@@ -108,7 +111,7 @@ export function figure(spec, pooled, window, marks, colours, width, canDrag) {
       anchor: spec.strip ? "y2" : "y", tickangle: -90, side: "bottom",
     },
     yaxis: {
-      ...axis(colours, spec.rowTitle, spec.upward ? [window.top - 0.5, window.bottom - 0.5] : [window.bottom - 0.5, window.top - 0.5], [-0.5, spec.rows - 0.5]),
+      ...axis(colours, place.narrow ? "" : spec.rowTitle, spec.upward ? [window.top - 0.5, window.bottom - 0.5] : [window.bottom - 0.5, window.top - 0.5], [-0.5, spec.rows - 0.5]),
       ...ticks(spec.rowLabels, window.top, window.bottom, place.mapHeight, marks.row, place.longest, colours[spec.rowAccent], spec.rowsAreTokens),
       domain: [1 - mapShare, 1],
     },

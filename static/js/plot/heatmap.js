@@ -123,16 +123,16 @@ export function createHeatmap(root, { onPick, onNote = () => {} }) {
   function cellOf(point) {
     if (!spec || !pooled) return { row: null, col: 0 };
     if (point.curveNumber === 1) return { row: null, col: Math.round(point.x) };
-    const half = (pooled.stride - 1) / 2;
-    let [row, col] = [Math.round(point.y - half), Math.round(point.x - half)];
-    if (pooled.stride === 1) return { row, col };
-    let best = -1;
-    const [rowEnd, colEnd] = [Math.min(row + pooled.stride, spec.rows), Math.min(col + pooled.stride, spec.cols)];
-    for (let i = row, top = row, left = col; i < rowEnd; i++) {
+    const { down, across } = pooled;
+    let [row, col] = [Math.round(point.y - (down - 1) / 2), Math.round(point.x - (across - 1) / 2)];
+    if (down * across === 1) return { row, col };
+    let best = -Infinity;
+    const [rowEnd, colEnd] = [Math.min(row + down, spec.rows), Math.min(col + across, spec.cols)];
+    for (let i = row, left = col; i < rowEnd; i++) {
       for (let j = left; j < colEnd; j++) {
         const at = i * spec.cols + j;
         if (spec.mask && !spec.mask[at]) continue;
-        if (spec.values[at] > best || (i === top && j === left)) [best, row, col] = [spec.values[at], i, j];
+        if (spec.values[at] > best) [best, row, col] = [spec.values[at], i, j];
       }
     }
     return { row, col };
@@ -144,7 +144,8 @@ export function createHeatmap(root, { onPick, onNote = () => {} }) {
     const { row, col } = cellOf(point);
     if (row === null) return spec.strip?.describe(col) ?? null;
     const lines = spec.describe(row, col);
-    return pooled.stride === 1 ? lines : [...lines, `largest of the ${pooled.stride} × ${pooled.stride} cells drawn as one`];
+    const { down, across } = pooled;
+    return down * across === 1 ? lines : [...lines, `largest of the ${down} × ${across} cells drawn as one`];
   }
 
   frame.addEventListener("keydown", (event) => {
@@ -193,8 +194,8 @@ export function createHeatmap(root, { onPick, onNote = () => {} }) {
  * @param {Pooled} pooled
  * @param {boolean} zoomed
  */
-function note({ stride }, zoomed) {
+function note({ down, across }, zoomed) {
   const back = zoomed ? " Double-click, or Escape, shows everything again." : "";
-  if (stride === 1) return back.trim();
-  return `Each drawn cell is the largest of ${stride} × ${stride} cells; drag over a part to see every cell.${back}`;
+  if (down * across === 1) return back.trim();
+  return `Each drawn cell is the largest of ${down} × ${across} cells; drag over a part to see every cell.${back}`;
 }

@@ -44,6 +44,7 @@ export function createTokens(root, store) {
   panel.tools.append(choices.element);
   panel.chosen(counted(tokens.length, "token"));
 
+  const characters = [...store.analysis.text];
   const chips = tokens.map((token) => chip(token, surprisal[token.index] ?? null));
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Tokens" }, ...chips);
   const facts = el("p", { class: "token-facts", "aria-live": "polite" });
@@ -55,7 +56,7 @@ export function createTokens(root, store) {
     return target instanceof HTMLElement ? Number(target.dataset.index) : null;
   };
   /** @param {number} index */
-  const tell = (index) => replace(facts, ...describe(tokens[index], surprisal[index] ?? null));
+  const tell = (index) => replace(facts, ...describe(tokens[index], surprisal[index] ?? null, characters));
 
   strip.addEventListener("click", (event) => {
     const index = indexOf(event);
@@ -131,10 +132,14 @@ function mark(button, token, isQuery, isKey) {
 /**
  * @param {Token} token
  * @param {import("../api/types.js").Figure | null} bits
+ * @param {string[]} characters of the prompt
  * @returns {(Node | string)[]}
  */
-function describe(token, bits) {
+function describe(token, bits, characters) {
   const bytes = token.bytes.replace(/../g, (pair) => `${pair} `).trim();
+  const covered = characters.slice(token.start, token.end).join("");
+  // Bytes are shown in hexadecimal where a token holds only a part of a character.
+  const split = token.continues || /⟨[0-9A-F]{2}( [0-9A-F]{2})*⟩/.test(token.label);
   const parts = [
     `token ${token.index}`,
     `id ${token.id}`,
@@ -142,7 +147,7 @@ function describe(token, bits) {
     bits === null ? "no surprisal: nothing precedes it" : `surprisal ${number(bits)} bits`,
     token.added && "added by the tokenizer, not typed",
     token.is_special && "special token",
-    token.continues && "continues a character that is split over tokens",
+    split && covered && `of ${covered}, which is split over tokens`,
   ];
   return [tokenText(token.label, "in-query"), ` · ${parts.filter(Boolean).join(" · ")}`];
 }
