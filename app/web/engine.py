@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.domain.snapshot import Snapshot
 from app.errors import ModelUnavailable
-from app.lm.catalog import Catalogue
+from app.lm.catalog import Catalogue, CatalogueEntry
 from app.lm.pool import CheckedModel
 from app.lm.protocol import LoadedModel, ModelKind, Progress, Trace
 from app.settings import Settings
@@ -35,14 +35,25 @@ class Engine:
             ModelUnavailable: it is missing, cannot be loaded, or a row of its self-check does not hold.
             Unsupported: its family cannot be taken apart.
         """
-        entry = self._catalogue.get(name)
-        folder = entry.require_folder(self._settings)
-        from app.lm.loading import load_transformer
-
-        loaded: LoadedModel = load_transformer(name, folder, self._settings, entry.title)
+        loaded = self.open(self._catalogue.get(name))
         rows = self.self_check(loaded)
         require_held(name, rows)
         return CheckedModel(loaded, rows)
+
+    def open(self, entry: CatalogueEntry) -> LoadedModel:
+        """The model of an entry, in the catalogue or not, before its self-check.
+
+        Raises:
+            ModelUnavailable: it is missing or cannot be loaded.
+            Unsupported: its family cannot be taken apart.
+        """
+        folder = entry.require_folder(self._settings)
+        from app.lm.loading import load_transformer
+
+        loaded: LoadedModel = load_transformer(
+            entry.name, folder, self._settings, entry.title
+        )
+        return loaded
 
     def self_check(self, loaded: LoadedModel) -> Sequence[Mapping[str, object]]:
         """The ledger of a fixed prompt."""
@@ -51,13 +62,17 @@ class Engine:
         rows: Any = snapshot.meta["ledger"]
         return tuple(rows)
 
-    def summarize(self, loaded: LoadedModel, trace: Trace, progress: Progress) -> Snapshot:
+    def summarize(
+        self, loaded: LoadedModel, trace: Trace, progress: Progress
+    ) -> Snapshot:
         """The snapshot of a trace."""
         from app.analysis.snapshot import summarize
 
         return summarize(loaded, trace, progress)  # type: ignore[arg-type]
 
-    def stored(self, kind: ModelKind, snapshot: Snapshot, name: str, fixed: Mapping[str, int]) -> "Answer | None":
+    def stored(
+        self, kind: ModelKind, snapshot: Snapshot, name: str, fixed: Mapping[str, int]
+    ) -> "Answer | None":
         """A tensor from what is stored; None where it needs the trace.
 
         Raises:
