@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from app.errors import Unsupported
 from app.lm.trace import Trace
 
 
@@ -53,8 +54,17 @@ class Readout:
 
 
 def readout(trace: Trace, position: int, target: int, foil: int | None = None) -> Readout:
-    """The frozen read-out of `target` (minus `foil`) at a position."""
+    """The frozen read-out of `target` (minus `foil`) at a position.
+
+    Raises:
+        Unsupported: the model normalises the stream itself, so that writes do not add up to the last stream.
+    """
     anatomy = trace.anatomy
+    if not anatomy.is_additive:
+        raise Unsupported(
+            "This model normalises the stream itself after every addition: writes do not add up to the last stream, "
+            "and a logit cannot be split over them. Patterns, messages and the lens are available."
+        )
     column, bias = _column(trace, target)
     if foil is not None:
         other, other_bias = _column(trace, foil)
@@ -92,10 +102,10 @@ def attribute(trace: Trace, position: int, target: int, foil: int | None = None)
     logit = _uncapped_logit(trace, stream, target)
     if foil is not None:
         logit = logit - _uncapped_logit(trace, stream, foil)
-    embed, pos_embed = _embed_parts(trace, position)
+    pos_embed = trace.pos_embed
     return Attribution(
-        embed=embed @ direction,
-        pos_embed=None if pos_embed is None else pos_embed @ direction,
+        embed=trace.embed[position] @ direction,
+        pos_embed=None if pos_embed is None else pos_embed[position] @ direction,
         heads=heads,
         attn_bias=bias,
         mlp=trace.mlp_write[:, position] @ direction,
@@ -103,13 +113,6 @@ def attribute(trace: Trace, position: int, target: int, foil: int | None = None)
         unembed_bias=read.unembed_bias,
         logit=logit,
     )
-
-
-def _embed_parts(trace: Trace, position: int) -> tuple[Tensor, Tensor | None]:
-    # A norm right after the embedding mixes its parts; the sum that enters layer 0 is then the one embedding row.
-    if trace.anatomy.embed_norm is not None:
-        return trace.stream[0, position], None
-    return trace.embed[position], None if trace.pos_embed is None else trace.pos_embed[position]
 
 
 def _column(trace: Trace, token_id: int) -> tuple[Float[Tensor, " d_model"], Float[Tensor, ""]]:

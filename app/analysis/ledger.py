@@ -69,9 +69,7 @@ def _logits(loaded: LoadedTransformer, trace: Trace, tolerance: float) -> Ledger
     )
 
 
-def _embedding(trace: Trace, tolerance: float) -> LedgerRow | None:
-    if trace.anatomy.embed_norm is not None:
-        return None
+def _embedding(trace: Trace, tolerance: float) -> LedgerRow:
     worst = Worst()
     total = trace.embed if trace.pos_embed is None else trace.embed + trace.pos_embed
     worst.compare(total, trace.stream[0], lambda i: f"token {i}")
@@ -80,10 +78,21 @@ def _embedding(trace: Trace, tolerance: float) -> LedgerRow | None:
 
 def _stream(trace: Trace, tolerance: float) -> LedgerRow:
     worst = Worst()
-    for layer in range(trace.anatomy.n_layers):
-        total = trace.stream[layer] + trace.attn_write[layer] + trace.mlp_write[layer]
+    claim = "Stream + attention write + MLP write is the next layer's stream."
+    for block in trace.anatomy.blocks:
+        layer = block.index
+        total = trace.stream[layer] + trace.attn_write[layer]
+        if block.sum_norms is None:
+            total = total + trace.mlp_write[layer]
+        else:
+            claim = (
+                "This model normalises the stream itself: norm(norm(stream + attention write) + MLP write), "
+                "not the plain sum, is the next layer's stream."
+            )
+            after_attention, after_mlp = block.sum_norms
+            total = after_mlp(after_attention(total) + trace.mlp_write[layer])
         worst.compare(total, trace.stream[layer + 1], lambda i, at=layer: f"layer {at}, token {i}")
-    return worst.row("stream", "Stream + attention write + MLP write is the next layer's stream.", tolerance)
+    return worst.row("stream", claim, tolerance)
 
 
 def _heads(trace: Trace, tolerance: float) -> LedgerRow:
@@ -127,7 +136,9 @@ def _concatenated(trace: Trace, tolerance: float) -> LedgerRow:
     )
 
 
-def _attribution(trace: Trace, tolerance: float) -> LedgerRow:
+def _attribution(trace: Trace, tolerance: float) -> LedgerRow | None:
+    if not trace.anatomy.is_additive:
+        return None
     position = trace.n_pos - 1
     target = int(last_logits(trace, position, position + 1)[0].argmax())
     attribution = attribute(trace, position, target)

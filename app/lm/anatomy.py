@@ -11,8 +11,8 @@ where W_O and b_O here already contain the post-norm's gain and the multiplier (
 centres or has a bias contributes the centring to W_O as well, and its bias as a row of its own.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from app.errors import Unsupported
 from app.lm.norms import Norm
+from app.lm.own_attention import OwnAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,10 @@ class Block:
     multiplier: float = 1.0
     window: int | None = None
     has_rotary: bool = False
+    has_qk_norm: bool = False
+    own_attention: OwnAttention | None = None
+    sum_norms: tuple[Norm, Norm] | None = None
     unsupported: str = ""
-    normalises_sum: bool = False
 
     @cached_property
     def W_O(self) -> Float[Tensor, "head d_head d_model"]:
@@ -63,7 +66,7 @@ class Block:
 
     @cached_property
     def b_O(self) -> Float[Tensor, " d_model"] | None:
-        """The effective output bias, which belongs to no head; scaled by the reader like the heads. None if there is none."""
+        """The effective output bias, which belongs to no head; scaled by the reader like the heads; None if absent."""
         _, bias = linear_parts(self._projection)
         if bias is None:
             return None
@@ -84,6 +87,12 @@ class Block:
         return torch.einsum("hdm,hem->hde", self.W_O, self.W_O)
 
     @property
+    def sinks(self) -> Float[Tensor, " head"] | None:
+        """Learned scores that compete in every row of a pattern, so that rows sum to less than 1; None if absent."""
+        sinks = getattr(self.attention, "sinks", None)
+        return sinks.detach().float() if isinstance(sinks, Tensor) else None
+
+    @property
     def group_size(self) -> int:
         """Query heads that share one key/value head: head h reads kv head h // group_size."""
         return self.n_heads // self.n_kv_heads
@@ -97,13 +106,16 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """A model taken apart: its blocks, and what stands before and after them."""
+    """A model taken apart: its blocks, and what stands before and after them.
+
+    `embed` is the module whose output, times `embed_scale`, enters the stream: the embedding table, or a norm or a
+    projection right after it.
+    """
 
     family: str
     blocks: tuple[Block, ...]
     embed: nn.Module
     embed_scale: float
-    embed_norm: nn.Module | None
     pos_embed: nn.Module | None
     positions: str
     parallel: bool
@@ -118,12 +130,16 @@ class Anatomy:
     max_positions: int
     records_with: str = "sdpa"
     notes: tuple[str, ...] = ()
-    read_attention: Callable[..., object] | None = field(default=None, repr=False)
 
     @property
     def n_layers(self) -> int:
         """Number of blocks."""
         return len(self.blocks)
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the last stream is the sum of all writes; not where norms replace the stream in between."""
+        return all(block.sum_norms is None for block in self.blocks)
 
     def to_json(self) -> Mapping[str, object]:
         """What the page and the API tell about the model's shape."""
@@ -140,7 +156,13 @@ class Anatomy:
             "parallel": self.parallel,
             "norm": "none" if self.final_norm is None else self.final_norm.kind,
             "post_norms": first.attention_post_norm is not None,
+            "normalises_sum": not self.is_additive,
+            "qk_norm": first.has_qk_norm,
+            "sinks": first.sinks is not None,
             "windows": [block.window for block in self.blocks],
+            "rotary_layers": [block.index for block in self.blocks if block.has_rotary],
+            "embed_scale": self.embed_scale,
+            "multiplier": first.multiplier,
             "logit_scale": self.logit_scale,
             "logit_cap": self.logit_cap,
             "attention_function": self.records_with,

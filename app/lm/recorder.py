@@ -1,12 +1,13 @@
 """The recorder: one forward pass of the untouched model code, with everything that cannot be replayed kept.
 
-1. The model's attention implementation is switched, for this one pass, to an attention function of this module. Its
-   mask builder is registered under the same name: without one the library would hand over no mask and the model would
-   run non-causally. The function keeps q, k, v as attention used them and calls the library's own function (sdpa where
-   the family supports it, else the model file's eager function), so the numbers are the model's.
+1. Where the model asks the library for an attention function, its attention implementation is switched, for this one
+   pass, to a function of this module. Its mask builder is registered under the same name: without one the library would
+   hand over no mask and the model would run non-causally. The function keeps q, k, v as attention used them and calls
+   the library's own function (sdpa where the family supports it, else the model file's eager function), so the numbers
+   are the model's. Where modules attend by themselves, hooks on their projections keep q, k, v (see `own_attention`).
 2. Forward hooks keep what enters each layer, what W_O read and what each sub-layer adds.
 3. Patterns are not kept. `Replay` holds what is needed to compute any rows of one again: the model file's eager
-   function, its arguments, and the mask builder's arguments.
+   function, its arguments, and the mask's rule.
 
 Nothing of the library is patched; the hooks live as long as the pass. The active recording is a context variable, so
 that several models can be recorded by several threads.
@@ -23,10 +24,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import eager_mask, sdpa_mask
+from transformers.masking_utils import (
+    causal_mask_function,
+    eager_mask,
+    sdpa_mask,
+    sliding_window_causal_mask_function,
+)
 
 from app.errors import BrokenInvariant, Unsupported
 from app.lm.anatomy import Anatomy, Block
+from app.lm.own_attention import OwnAttention, biased_attention
 
 SDPA, EAGER = "headwater_sdpa", "headwater_eager"
 
@@ -156,10 +163,17 @@ def _keep_attention(
     mask = recording.masks.get(id(attention_mask) if attention_mask is not None else 0)
     if mask is None:
         raise Unsupported(f"Layer {index} changes the mask that the library built; its pattern cannot be replayed.")
-    recording.q[index], recording.k[index], recording.v[index] = query[0], key[0], value[0]
+    recording.q[index], recording.k[index], recording.v[index] = query[0], key[0], _own_memory(value[0], query)
     # Per-position tensors among the arguments belong to the whole prompt; the eager functions read none of them.
     arguments = {name: item for name, item in kwargs.items() if not isinstance(item, Tensor) or name == "s_aux"}
     recording.replay[index] = Replay(_eager_of(module), module, mask, arguments)
+
+
+def _own_memory(value: Tensor, query: Tensor) -> Tensor:
+    """The value, copied where it is a slice of a fused projection that nothing else would keep alive."""
+    whole = value.untyped_storage()
+    shared = whole.data_ptr() == query.untyped_storage().data_ptr()
+    return value if shared or whole.nbytes() <= value.numel() * value.element_size() else value.clone()
 
 
 def _library_sdpa(module: nn.Module) -> Callable[..., Any]:
@@ -177,8 +191,10 @@ def _hooked(model: nn.Module, anatomy: Anatomy, recording: Recording) -> Iterato
     handles: list[Any] = []
     token = _active.set(recording)
     plain = model.config._attn_implementation  # type: ignore[union-attr]
+    through = {"sdpa": SDPA, "eager": EAGER}.get(anatomy.records_with)
     try:
-        model.set_attn_implementation(SDPA if anatomy.records_with == "sdpa" else EAGER)  # type: ignore[operator]
+        if through is not None:
+            model.set_attn_implementation(through)  # type: ignore[operator]
         handles += _outer_hooks(anatomy, recording)
         for block in anatomy.blocks:
             handles += _block_hooks(block, recording)
@@ -186,7 +202,8 @@ def _hooked(model: nn.Module, anatomy: Anatomy, recording: Recording) -> Iterato
     finally:
         for handle in handles:
             handle.remove()
-        model.set_attn_implementation(plain)  # type: ignore[operator]
+        if through is not None:
+            model.set_attn_implementation(plain)  # type: ignore[operator]
         _active.reset(token)
 
 
@@ -202,11 +219,16 @@ def _outer_hooks(anatomy: Anatomy, recording: Recording) -> list[Any]:
     def keep_last_stream(module: nn.Module, args: Any) -> None:
         recording.keep_layer("stream", n_layers, args[0], n_layers + 1)
 
+    def keep_last_output(module: nn.Module, args: Any, output: Any) -> None:
+        recording.keep_layer("stream", n_layers, _first(output), n_layers + 1)
+
     handles: list[Any] = [anatomy.embed.register_forward_hook(keep_embedding)]
     if anatomy.pos_embed is not None:
         handles.append(anatomy.pos_embed.register_forward_hook(keep_positions))
     if anatomy.final_norm_module is not None:
         handles.append(anatomy.final_norm_module.register_forward_pre_hook(keep_last_stream))
+    else:
+        handles.append(anatomy.blocks[-1].layer.register_forward_hook(keep_last_output))
     return handles
 
 
@@ -239,13 +261,53 @@ def _block_hooks(block: Block, recording: Recording) -> list[Any]:
     if block.attention is not None and block.output_projection is not None:
         recording.layer_of[id(block.attention)] = index
         handles.append(block.output_projection.register_forward_hook(keep_projection))
+        if block.own_attention is not None:
+            handles += _own_attention_hooks(block, block.attention, block.own_attention, recording)
     if block.attention_post_norm is not None:
         handles.append(block.attention_write.register_forward_pre_hook(keep_reader_scale))
     return handles
 
 
-def _added(output: Any, block: Block) -> Tensor:
+def _own_attention_hooks(block: Block, attention: nn.Module, own: OwnAttention, recording: Recording) -> list[Any]:
+    index = block.index
+    call: dict[str, Any] = {}
+    outputs: dict[int, Tensor] = {}
+
+    def keep_call(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        call.update(kwargs)
+
+    def keep_output(at: int) -> Callable[..., None]:
+        def keep(module: nn.Module, args: Any, output: Tensor) -> None:
+            outputs[at] = output[0].clone()
+
+        return keep
+
+    def keep_heads(module: nn.Module, args: Any, output: Any) -> None:
+        flat = tuple(outputs[at] for at in range(len(own.projections)))
+        recording.q[index], recording.k[index], recording.v[index] = own.heads(module, flat, call)
+        rule = causal_mask_function if block.window is None else sliding_window_causal_mask_function(block.window)
+        key_bias = own.key_bias(module, call, flat[0].shape[0])
+        arguments = {"scaling": own.scaling(module), "key_bias": key_bias}
+        recording.replay[index] = Replay(biased_attention, module, Mask(rule), arguments)
+        call.clear()
+        outputs.clear()
+
+    handles = [
+        attention.register_forward_pre_hook(keep_call, with_kwargs=True),
+        attention.register_forward_hook(keep_heads),
+    ]
+    for at, path in enumerate(own.projections):
+        handles.append(attention.get_submodule(path).register_forward_hook(keep_output(at)))
+    return handles
+
+
+def _first(output: Any) -> Tensor:
     tensor: Tensor = output[0] if isinstance(output, tuple) else output
+    return tensor
+
+
+def _added(output: Any, block: Block) -> Tensor:
+    tensor = _first(output)
     return tensor if block.multiplier == 1.0 else tensor * block.multiplier
 
 
@@ -267,7 +329,7 @@ def run_recorded(
     silent = [index for index in attending if index not in recording.q or index not in recording.z]
     if silent or recording.stream is None or recording.attn_write is None or recording.mlp_write is None:
         raise BrokenInvariant(
-            f"The model ran, but attention of layers {silent} was not seen; the family {anatomy.family} is described wrongly.",
+            f"The model ran, but attention of layers {silent} was not seen: {anatomy.family} is described wrongly.",
             layers=silent,
         )
     return recording
