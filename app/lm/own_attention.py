@@ -65,7 +65,7 @@ def biased_attention(
 
 
 def _by_head(flat: Float[Tensor, "pos features"], n_heads: int) -> Float[Tensor, "head pos d_head"]:
-    by_head: Tensor = flat.unflatten(-1, (n_heads, -1)).transpose(0, 1)  # type: ignore[no-untyped-call]
+    by_head: Tensor = flat.unflatten(-1, (n_heads, -1)).transpose(0, 1)
     return by_head
 
 
