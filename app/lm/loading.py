@@ -102,6 +102,8 @@ def load_transformer(model_id: str, folder: Path, settings: Settings, title: str
             "convert them to safetensors first."
         )
     transformers_logging.disable_progress_bar()
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
     device = settings.device if settings.device != "auto" else best_device()
     model, stored = _from_folder(folder, settings)
     model = model.to(device)
