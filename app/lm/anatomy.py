@@ -60,8 +60,8 @@ class Block:
         weight, _ = linear_parts(self._projection)
         weight = weight.float() * self.multiplier if self.multiplier != 1.0 else weight.float()
         if self.attention_post_norm is not None:
-            one = torch.ones(1, 1, device=weight.device)
-            weight = self.attention_post_norm.linear(weight, one)
+            ones = torch.ones(weight.shape[0], 1, device=weight.device)
+            weight = self.attention_post_norm.linear(weight, ones)
         return weight.reshape(self.n_heads, self.d_head, weight.shape[-1])
 
     @cached_property

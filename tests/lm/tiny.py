@@ -47,6 +47,8 @@ GPT = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head", "hidden_
        "max_position_embeddings": "n_positions"}  # fmt: skip
 HALF_ROTARY = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}}
 ROTARY = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}
+TWO_ROTARY = {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+                                  "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}  # fmt: skip
 WINDOWS = {"sliding_window": 4, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 BLOOM = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head", "max_position_embeddings": ""}
 MPT = {"num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_size": "d_model",
@@ -86,9 +88,7 @@ CASES = (
     Case("gemma", "gemma", _gqa(head_dim=12, **ROTARY)),
     Case("gemma2", "gemma2", _gqa(head_dim=8, query_pre_attn_scalar=5, attn_logit_softcapping=1.5,
                                   final_logit_softcapping=2.0, **WINDOWS, **ROTARY)),
-    Case("gemma3", "gemma3_text", _gqa(head_dim=8, query_pre_attn_scalar=5, **WINDOWS, rope_parameters={
-        "full_attention": {"rope_type": "default", "rope_theta": 500.0},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}})),
+    Case("gemma3", "gemma3_text", _gqa(head_dim=8, query_pre_attn_scalar=5, **WINDOWS, **TWO_ROTARY)),
     Case("phi", "phi", _gqa(**HALF_ROTARY)),
     Case("phi-normed-queries", "phi", _gqa(qk_layernorm=True, **HALF_ROTARY)),
     Case("phi3", "phi3", _gqa(sliding_window=4, **ROTARY)),
@@ -96,7 +96,7 @@ CASES = (
     Case("stablelm-parallel", "stablelm", _gqa(use_parallel_residual=True, qk_layernorm=True, **HALF_ROTARY)),
     Case("olmo", "olmo", _gqa(clip_qkv=0.8, **ROTARY)),
     Case("olmo2", "olmo2", _gqa(**ROTARY)),
-    Case("olmo3", "olmo3", _gqa(**WINDOWS, **ROTARY)),
+    Case("olmo3", "olmo3", _gqa(**WINDOWS, **TWO_ROTARY)),
     Case("cohere", "cohere", _gqa(logit_scale=0.3, use_qk_norm=True, attention_bias=True, **ROTARY)),
     Case("cohere2", "cohere2", _gqa(logit_scale=0.3, **WINDOWS, **ROTARY)),
     Case("granite", "granite", _gqa(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.6,
@@ -108,11 +108,12 @@ CASES = (
 )  # fmt: skip
 # Models in which only some layers have softmax attention.
 HYBRIDS = (
-    Case("lfm2", "lfm2", _gqa(layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False, **ROTARY)),
+    Case("lfm2", "lfm2", _gqa(layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False,
+         **ROTARY)),
     Case("olmo-hybrid", "olmo_hybrid", _gqa(layer_types=["linear_attention", "full_attention", "linear_attention"],
          linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=2, **ROTARY)),
     Case("jamba", "jamba", _gqa(attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
-         num_experts=2, num_experts_per_tok=1, mamba_d_state=4, mamba_d_conv=2, mamba_dt_rank=4, use_mamba_kernels=False)),
+         num_experts=2, num_experts_per_tok=1, mamba_d_state=4, mamba_d_conv=2, mamba_dt_rank=4)),
 )  # fmt: skip
 BY_NAME = {case.name: case for case in (*CASES, *HYBRIDS)}
 
