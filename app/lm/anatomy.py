@@ -196,8 +196,10 @@ class Anatomy:
 def linear_parts(module: nn.Module) -> tuple[Float[Tensor, "d_in d_out"], Float[Tensor, " d_out"] | None]:
     """Weight as [d_in, d_out] and bias of a linear module: nn.Linear stores the transpose, GPT-2's Conv1D does not."""
     weight, bias = module.weight, getattr(module, "bias", None)
-    if not isinstance(weight, Tensor) or weight.ndim != 2:
-        raise Unsupported(f"{type(module).__name__} is no linear map; the model cannot be taken apart exactly.")
+    if not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
+        raise Unsupported(
+            f"{type(module).__name__} is no linear map of plain numbers; the model cannot be taken apart exactly."
+        )
     stored = weight.detach()
     return (
         stored if type(module).__name__ == "Conv1D" else stored.T,

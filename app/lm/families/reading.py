@@ -1,5 +1,6 @@
 """A family's description applied to a loaded model."""
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -15,6 +16,31 @@ QK_NORMS = ("q_norm", "q_layernorm")
 NO_LIMIT = 2**31
 
 
+def require_family(model_type: str) -> Callable[[Config], Family]:
+    """The description of a model type.
+
+    Raises:
+        Unsupported: there is none; the message lists those there are.
+    """
+    family = FAMILIES.get(model_type)
+    if family is None:
+        known = ", ".join(sorted(FAMILIES))
+        raise Unsupported(f"Models of type {model_type} are not supported; supported are: {known}.")
+    return family
+
+
+def describe(config: Config) -> Family:
+    """The family of a configuration.
+
+    Raises:
+        Unsupported: the family is unknown, or this variant of it cannot be taken apart exactly.
+    """
+    family = require_family(config.model_type)
+    if getattr(config, "use_bidirectional_attention", False):
+        raise Unsupported("This model attends in both directions; it predicts no next token and is not supported.")
+    return family(config)
+
+
 def read_anatomy(model: nn.Module) -> Anatomy:
     """The anatomy of a loaded causal language model.
 
@@ -22,12 +48,6 @@ def read_anatomy(model: nn.Module) -> Anatomy:
         Unsupported: the family is unknown, or a part is not where the family keeps it.
     """
     config: Config = model.config
-    describe = FAMILIES.get(config.model_type)
-    if describe is None:
-        known = ", ".join(sorted(FAMILIES))
-        raise Unsupported(f"Models of type {config.model_type} are not supported; supported are: {known}.")
-    if getattr(config, "use_bidirectional_attention", False):
-        raise Unsupported("This model attends in both directions; it predicts no next token and is not supported.")
     family = describe(config)
     modules: Any = part(model, family.stack)
     if len(modules) != len(family.layers):
