@@ -16,7 +16,7 @@ NO_STORE = {"Cache-Control": "no-cache"}
 @router.api_route("/", methods=READ)
 def home(request: Request, services: With) -> Response:
     """The prompt box, with examples."""
-    models = services.models.all()
+    models = [model for model in services.models.all() if model["kind"] == "transformer"]
     default = next(model for model in models if model["id"] == services.models.default)
     return HTMLResponse(
         request.app.state.pages.render_data(
