@@ -15,7 +15,11 @@ class Pages:
 
     def __init__(self, folder: Path, assets: Assets, plotly_url: str) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=FileSystemLoader(folder),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
         self._environment.globals |= {"asset": assets.url, "plotly_url": plotly_url, "version": __version__}
 

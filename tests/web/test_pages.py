@@ -5,18 +5,14 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from app.web.examples import EXAMPLES
 from tests.web.conftest import finished
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 NASTY = "</script><script>alert(1)</script>\"'<b>&amp;"
 
 
-def test_the_first_page_offers_five_examples_and_the_default_model(client: TestClient) -> None:
+def test_the_first_page_offers_the_default_model(client: TestClient) -> None:
     page = client.get("/").text
-    assert len(EXAMPLES) == 5
-    for example in EXAMPLES:
-        assert example.title in page
     assert re.search(r'value="tiny"\s+selected', page)
 
 

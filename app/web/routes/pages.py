@@ -4,7 +4,6 @@ from anyio import to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from app.web.examples import EXAMPLES
 from app.web.glossary import read_glossary
 from app.web.services import With
 
@@ -17,14 +16,11 @@ NO_STORE = {"Cache-Control": "no-cache"}
 def home(request: Request, services: With) -> Response:
     """The prompt box, with examples."""
     models = [model for model in services.models.all() if model["kind"] == "transformer"]
-    default = next(model for model in models if model["id"] == services.models.default)
     return HTMLResponse(
         request.app.state.pages.render_data(
             "index.html",
             models=models,
             default_model=services.models.default,
-            examples=[example.to_json() for example in EXAMPLES],
-            limits=default["limits"],
         ),
         headers=NO_STORE,
     )

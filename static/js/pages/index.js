@@ -1,21 +1,19 @@
 /**
  * The page with the prompt box.
- * @typedef {import("../api/types.js").Model} Model
  * @typedef {import("../api/types.js").Tokenization} Tokenization
  */
 import { startAnalysis, tokenize } from "../api/client.js";
 import { asFailure } from "../api/errors.js";
-import { byId, el, pageData, replace, tokenText } from "../core/dom.js";
+import { byId, el, replace, tokenText } from "../core/dom.js";
 import { ago, counted, integer } from "../core/format.js";
 import { forgetAnalysis, recentAnalyses, rememberAnalysis, takePrompt } from "../core/kept.js";
 import { createLatest } from "../core/latest.js";
 import { bindThemeButton } from "../core/theme.js";
+import { EXAMPLES } from "./examples.js";
 
 const PAUSE_MS = 220;
 const PREVIEWED = 300;
 
-/** @type {{models: Model[], default_model: string, examples: {title: string, text: string, why: string}[]}} */
-const data = pageData() ?? { models: [], default_model: "", examples: [] };
 const form = byId("prompt-form", HTMLFormElement);
 const box = byId("prompt", HTMLTextAreaElement);
 const select = byId("model", HTMLSelectElement);
@@ -46,8 +44,10 @@ function showCount(text, over = false) {
   count.classList.toggle("over", over);
 }
 
+/** The longest prompt and the message of the chosen model; null where there is no model at all. */
 function chosenModel() {
-  return data.models.find(({ id }) => id === select.value) ?? null;
+  const option = select.selectedOptions[0];
+  return option ? { limit: Number(option.dataset.limit), message: option.dataset.message ?? "" } : null;
 }
 
 function textChanged() {
@@ -57,7 +57,7 @@ function textChanged() {
   say("");
   const model = chosenModel();
   if (box.value === "" || !model) {
-    showCount(model ? `0 of ${counted(model.limits.max_tokens, "token")}` : "");
+    showCount(model ? `0 of ${counted(model.limit, "token")}` : "");
     preview.hidden = true;
     return;
   }
@@ -118,6 +118,26 @@ async function submit(event) {
   }
 }
 
+/** @param {typeof EXAMPLES[number]} example */
+function exampleItem({ title, text, why }) {
+  const take = () => {
+    box.value = text;
+    textChanged();
+    box.focus();
+  };
+  return el(
+    "li",
+    {},
+    el(
+      "button",
+      { class: "example", type: "button", onclick: take },
+      el("span", { class: "example-title" }, title),
+      el("bdi", { class: "example-text" }, text),
+      el("span", { class: "example-why" }, why),
+    ),
+  );
+}
+
 function ready() {
   run.disabled = false;
   run.textContent = "Analyse";
@@ -152,13 +172,7 @@ form.addEventListener("submit", submit);
 box.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
-document.addEventListener("click", (event) => {
-  const button = event.target instanceof Element ? event.target.closest("[data-example]") : null;
-  if (!(button instanceof HTMLElement)) return;
-  box.value = data.examples[Number(button.dataset.example)]?.text ?? "";
-  textChanged();
-  box.focus();
-});
+replace(byId("examples", HTMLElement), ...EXAMPLES.map(exampleItem));
 // A page that comes back from the browser's cache would still say "Starting…".
 window.addEventListener("pageshow", () => {
   ready();
@@ -167,6 +181,6 @@ window.addEventListener("pageshow", () => {
 const handedOver = takePrompt();
 if (handedOver) {
   box.value = handedOver.text;
-  if (data.models.some(({ id }) => id === handedOver.model)) select.value = handedOver.model;
+  if ([...select.options].some(({ value }) => value === handedOver.model)) select.value = handedOver.model;
 }
 modelChanged();
