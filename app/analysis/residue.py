@@ -1,5 +1,6 @@
 """Comparing what should be equal: the worst error over many vectors, seen a block at a time."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,10 +34,12 @@ class Worst:
         # A vector of exact zeros has no scale; the smallest normal number keeps 0/0 out and any error in.
         relative = difference / right.abs().amax(-1).clamp_min(1e-30)
         self.n_vectors += left.shape[0]
-        self.absolute = _larger(self.absolute, float(difference.max()))
+        largest = float(difference.max())
+        if _exceeds(largest, self.absolute):
+            self.absolute = largest
         index = int(relative.argmax())
         largest = float(relative[index])
-        if _larger(self.relative, largest) != self.relative:
+        if _exceeds(largest, self.relative):
             self.relative, self.where = largest, name(index)
 
     def row(self, name: str, claim: str, tolerance: float, note: str = "") -> LedgerRow:
@@ -45,6 +48,6 @@ class Worst:
         return LedgerRow(name, claim, self.absolute, relative, tolerance, self.where, note)
 
 
-def _larger(old: float, new: float) -> float:
-    """The larger of two, where NaN is larger than everything."""
-    return new if new > old or new != new else old
+def _exceeds(new: float, old: float) -> bool:
+    """Whether a value is the larger of two, where NaN is larger than every number and stays."""
+    return new > old or (math.isnan(new) and not math.isnan(old))
