@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.domain.tokens import Token
-from app.errors import UnknownToken
+from app.errors import ModelUnavailable, UnknownToken
 
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _METASPACE = "▁"
@@ -28,9 +28,18 @@ def byte_alphabet() -> dict[str, int]:
 
 
 class Vocabulary:
-    """A tokenizer with what this program needs from it: tokens of a text, tokens of ids, bytes of an id."""
+    """A tokenizer with what this program needs from it: tokens of a text, tokens of ids, bytes of an id.
+
+    Raises:
+        ModelUnavailable: the tokenizer cannot say where in a text its tokens stand.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelUnavailable(
+                f"{type(tokenizer).__name__} does not say which part of a text a token stands for. Put a "
+                "tokenizer.json into the model's folder."
+            )
         self._tokenizer = tokenizer
         self._byte_level = _is_byte_level(tokenizer)
         self._special = _special_ids(tokenizer)
@@ -39,7 +48,7 @@ class Vocabulary:
         """The tokens of a text as the model will be given them, those that the tokenizer adds included."""
         encoded = self._tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
         ids, offsets, added = encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"]
-        return self._tokens(text, ids, [span for span in offsets], [bool(flag) for flag in added])
+        return self._tokens(text, ids, list(offsets), [bool(flag) for flag in added])
 
     def tokens_of(self, token_ids: tuple[int, ...]) -> tuple[Token, ...]:
         """Tokens for ids that came without a text; their spans lie in the decoded text.
@@ -50,14 +59,14 @@ class Vocabulary:
         if any(token_id < 0 for token_id in token_ids):
             raise UnknownToken(f"Token ids are not negative; {min(token_ids)} is.")
         pieces = [self.piece_bytes(token_id) for token_id in token_ids]
-        if not self._byte_level and pieces and not self._is_special(token_ids[0]) and pieces[0].startswith(b" "):
-            pieces[0] = pieces[0][1:]
-        ends = _character_ends(pieces)
-        text = b"".join(pieces).decode(errors="replace")
-        starts = [0, *ends[:-1]]
-        return self._tokens(
-            text, list(token_ids), list(zip(starts, ends, strict=True)), [False] * len(token_ids), pieces
-        )
+        shown = list(pieces)
+        # The space that such a tokenizer puts in front of a text is a byte of the first token and no part of the text.
+        if not self._byte_level and shown and not self._is_special(token_ids[0]) and shown[0].startswith(b" "):
+            shown[0] = shown[0][1:]
+        ends = _character_ends(shown)
+        text = b"".join(shown).decode(errors="replace")
+        spans = list(zip([0, *ends], ends, strict=False))
+        return self._tokens(text, list(token_ids), spans, [False] * len(token_ids), pieces)
 
     def piece_bytes(self, token_id: int) -> bytes:
         """The bytes that one vocabulary entry stands for; empty for an id that the tokenizer does not know."""
@@ -96,28 +105,27 @@ class Vocabulary:
         tokens: list[Token] = []
         done = 0
         for index, (token_id, (_, end), is_added) in enumerate(zip(ids, offsets, added, strict=True)):
-            stop = done if is_added else max(end, done)
-            if index == last:
-                stop = len(text)
-            own = text[done:stop]
             raw = pieces[index] if pieces is not None else self.piece_bytes(token_id)
-            continues = not is_added and own == "" and bool(tokens) and bool(raw)
-            start = tokens[-1].start if continues else done
+            stop = len(text) if index == last else done if is_added else max(end, done)
+            # Pieces of one character share its span. So do a space that the tokenizer put in front of a word and the
+            # word's first piece, but to them the character belongs.
+            is_space = bool(raw) and not raw.strip(b" ")
+            if is_space and index != last and text[done:stop].strip():
+                stop = done
+            own = text[done:stop]
+            continues = own == "" and bool(raw) and bool(tokens) and not is_added and not is_space
             piece = self._tokenizer.convert_ids_to_tokens(token_id)
             tokens.append(
                 Token(
-                    index,
-                    token_id,
-                    own,
-                    raw,
-                    start,
-                    stop,
-                    self._is_special(token_id),
-                    continues,
-                    is_added,
-                    f"⟨id {token_id}⟩" if piece is None else str(piece),
-                )  # fmt: skip
-            )
+                    index, token_id, own, raw,
+                    start=tokens[-1].start if continues else done,
+                    end=stop,
+                    is_special=self._is_special(token_id),
+                    continues=continues,
+                    added=is_added,
+                    piece=f"⟨id {token_id}⟩" if piece is None else str(piece),
+                )
+            )  # fmt: skip
             done = stop
         return tuple(tokens)
 
