@@ -4,6 +4,10 @@ Compared with the untouched model, with conservation laws, and with a second imp
 code with the program (tests/lm/references.py).
 """
 
+import inspect
+import re
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -356,3 +360,17 @@ def test_recording_leaves_no_trace_in_the_model(name: str) -> None:
     hooks = [m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks]
     assert hooks == []
     assert torch.equal(untouched_logits(model), before)
+
+
+# The page about families
+
+
+def test_the_documentation_lists_every_family_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "families.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == sorted(FAMILIES)
+
+
+def test_the_example_of_the_documentation_is_the_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "families.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert textwrap.dedent(example).strip() == inspect.getsource(FAMILIES["cohere"]).strip()
