@@ -24,9 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+def find_chromium() -> str | None:
+    """The path of an installed Chromium, under any of its names."""
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    path = find_chromium()
     if path is None:
         pytest.fail("There is no Chromium here. `make test` installs it where it may; else: sudo apt install chromium")
     return {**browser_type_launch_args, "executable_path": path}
