@@ -2,7 +2,7 @@
 
 The folder, which any other LSTM of standard form can have as well:
 
-    headwater-lstm.json    unit, vocabulary, padding, read-out
+    headwater-lstm.json    unit, vocabulary, window, read-out
     model.safetensors      embedding.weight [vocab, d_embed]
                            lstm.weight_ih_l{n} [4 · hidden, d_in], lstm.weight_hh_l{n} [4 · hidden, hidden]
                            lstm.bias_ih_l{n}, lstm.bias_hh_l{n} [4 · hidden]      gates in torch's order: i, f, g, o
@@ -25,7 +25,7 @@ from app.lm.catalog import LSTM_CONFIG
 
 N_GATES = 4
 PADDING_ID = 0
-# The length that the network was trained on, and over which its read-out attends.
+# The length of the padded texts that the network was trained on; it starts afresh with each.
 WINDOW = 40
 
 
@@ -48,8 +48,8 @@ def convert_textgenrnn(weights: Path, vocabulary: Path, folder: Path) -> None:
         "unit": "character",
         "vocabulary": characters,
         "unknown_id": PADDING_ID,
-        "start": {"padding_id": PADDING_ID, "length": WINDOW},
-        "readout": {"kind": "attention", "window": WINDOW},
+        "window": {"length": WINDOW, "padding_id": PADDING_ID},
+        "readout": {"kind": "attention"},
     }
     (folder / LSTM_CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
