@@ -1,6 +1,5 @@
 """A transformer loaded from a folder, with its anatomy, its vocabulary and its fingerprint."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from app.errors import AppError, ModelUnavailable, UnknownToken
 from app.lm.anatomy import Anatomy
 from app.lm.devices import place
 from app.lm.families import describe, read_anatomy, require_family
+from app.lm.fingerprints import hash_files
 from app.lm.recorder import Progress, run_recorded
 from app.lm.tokenization import Vocabulary
 from app.lm.trace import Trace
@@ -32,6 +32,10 @@ _FINGERPRINTED = (
     "special_tokens_map.json", "added_tokens.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken",
 )  # fmt: skip
 _STORED_NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
+
+
+# What a configuration may ask for besides logits. Some of it makes the library take another path with other numbers.
+PLAIN_RUN = {"output_attentions": False, "output_hidden_states": False, "return_dict": True, "use_cache": False}
 
 
 @dataclass(eq=False)
@@ -156,6 +160,8 @@ def _from_folder(folder: Path, settings: Settings) -> nn.Module:
         folder, lambda: AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     )
     describe(config)
+    for name, value in PLAIN_RUN.items():
+        setattr(config, name, value)
     dtype = _DTYPES.get(settings.dtype, "auto")
     model, info = _guarded(
         folder,
@@ -240,9 +246,4 @@ def fingerprint(folder: Path) -> str:
     Returns:
         64 hexadecimal digits (SHA-256).
     """
-    digest = hashlib.sha256()
-    for path in sorted({path for pattern in _FINGERPRINTED for path in folder.glob(pattern)}):
-        digest.update(path.name.encode() + b"\0")
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+    return hash_files(folder, _FINGERPRINTED)

@@ -45,6 +45,18 @@ def test_a_saved_model_computes_what_it_computed_before(tmp_path: Path, name: st
     assert loaded.anatomy.notes == ()
 
 
+@pytest.mark.parametrize("name", ["falcon-multi-query", "bloom"])
+def test_outputs_that_a_configuration_asks_for_do_not_change_the_path(tmp_path: Path, name: str) -> None:
+    model = save(tmp_path, name)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"output_attentions": True, "output_hidden_states": True, "return_dict": False}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    loaded = load(tmp_path)
+    assert same(loaded.plain_logits(PROMPT, [11]), untouched_logits(model)[[11]])
+    trace = loaded.record(PROMPT)
+    assert check_ledger(loaded, trace, scan_heads(trace).replay).holds
+
+
 def test_sharded_weights_are_put_together(tmp_path: Path) -> None:
     model = save(tmp_path, max_shard_size="20KB")
     assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 2
