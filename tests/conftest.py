@@ -9,9 +9,10 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Shapes that the source states are checked while the tests run. This must come before the first import of app.
-_TENSOR_MODULES = ["app.analysis", "app.lm.anatomy", "app.lm.devices", "app.lm.families", "app.lm.loading", "app.lm.lstm",
-                   "app.lm.lstm_trace", "app.lm.norms", "app.lm.own_attention", "app.lm.recorder",
-                   "app.lm.trace"]  # fmt: skip
+_TENSOR_MODULES = [
+    "app.analysis", "app.lm.anatomy", "app.lm.devices", "app.lm.families", "app.lm.loading", "app.lm.lstm",
+    "app.lm.norms", "app.lm.own_attention", "app.lm.recorder", "app.lm.trace",
+]  # fmt: skip
 _hook = install_import_hook(_TENSOR_MODULES, "beartype.beartype")
 
 from app.lm.catalog import MANIFEST  # noqa: E402
