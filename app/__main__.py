@@ -9,7 +9,6 @@
 A MODEL is a name of the catalogue or a source such as dir:PATH. torch is imported only by the commands that compute.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -157,4 +156,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -89,7 +89,7 @@ class _LayerScan:
         self._z = trace.z(layer)
         self.pooled = torch.zeros(heads, size, size, device=device)
         self._totals = {name: torch.zeros(heads, device=device) for name in SUMMARIES}
-        self._counts = {name: 0 for name in SUMMARIES}
+        self._counts = dict.fromkeys(SUMMARIES, 0)
         self._stride = thumbnail_stride(trace.n_pos)
 
     def add(self, rows: PatternRows, worst: Worst) -> None:

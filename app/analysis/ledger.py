@@ -6,6 +6,8 @@ costs one more. 1e-4 is over that and far under anything visible. A model in hal
 precision.
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
 
 from app.analysis.attribution import attribute
@@ -58,9 +60,7 @@ def _logits(loaded: LoadedTransformer, trace: Trace, tolerance: float) -> Ledger
     plain = loaded.plain_logits(trace.token_ids, positions).float()
     worst = Worst()
     for row, position in enumerate(positions):
-        worst.compare(
-            last_logits(trace, position, position + 1), plain[row : row + 1], lambda _, p=position: f"token {p}"
-        )
+        worst.compare(last_logits(trace, position, position + 1), plain[row : row + 1], _at(position))
     return worst.row(
         "logits",
         "Logits of the recorded run are those of the model run again, unrecorded.",
@@ -91,7 +91,7 @@ def _stream(trace: Trace, tolerance: float) -> LedgerRow:
             )
             after_attention, after_mlp = block.sum_norms
             total = after_mlp(after_attention(total) + trace.mlp_write[layer])
-        worst.compare(total, trace.stream[layer + 1], lambda i, at=layer: f"layer {at}, token {i}")
+        worst.compare(total, trace.stream[layer + 1], _in_layer(layer))
     return worst.row("stream", claim, tolerance)
 
 
@@ -108,7 +108,7 @@ def _heads(trace: Trace, tolerance: float) -> LedgerRow:
         total *= trace.reader_scale(layer)[:, None]
         if block.post_norm_bias is not None:
             total += block.post_norm_bias
-        worst.compare(total, trace.attn_write[layer], lambda i, at=layer: f"layer {at}, token {i}")
+        worst.compare(total, trace.attn_write[layer], _in_layer(layer))
     return worst.row("heads", "The heads' outputs and the output bias add up to the attention write.", tolerance)
 
 
@@ -127,7 +127,7 @@ def _concatenated(trace: Trace, tolerance: float) -> LedgerRow:
         for head in range(block.n_heads):
             per_head += patterns[head] @ messages(trace, layer, head)
         concatenated = joined.flatten(1) @ block.W_O.flatten(0, 1)
-        worst.compare(per_head, concatenated, lambda i, at=layer: f"layer {at}, token {positions[i]}")
+        worst.compare(per_head, concatenated, _in_layer(layer, positions))
     return worst.row(
         "concatenated",
         "Heads joined and projected once, ((QKᵀ)V)O, equal Σ over heads of pattern × message, (QKᵀ)(VO).",
@@ -150,3 +150,11 @@ def _attribution(trace: Trace, tolerance: float) -> LedgerRow | None:
         tolerance,
         "before the soft cap" if trace.anatomy.logit_cap is not None else "",
     )
+
+
+def _in_layer(layer: int, positions: Sequence[int] | None = None) -> Callable[[int], str]:
+    return lambda i: f"layer {layer}, token {i if positions is None else positions[i]}"
+
+
+def _at(position: int) -> Callable[[int], str]:
+    return lambda _: f"token {position}"

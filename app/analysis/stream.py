@@ -15,17 +15,17 @@ from app.lm.trace import Trace
 
 def stream_norms(trace: Trace) -> Float[Tensor, "stream pos"]:
     """|x| of the stream entering each layer, and of the last one."""
-    return trace.stream.norm(dim=-1)
+    return torch.linalg.vector_norm(trace.stream, dim=-1)
 
 
 def attn_write_norms(trace: Trace) -> Float[Tensor, "layer pos"]:
     """Norm of what attention added in each layer: all heads and the output bias."""
-    return trace.attn_write.norm(dim=-1)
+    return torch.linalg.vector_norm(trace.attn_write, dim=-1)
 
 
 def mlp_write_norms(trace: Trace) -> Float[Tensor, "layer pos"]:
     """Norm of what the MLP added in each layer."""
-    return trace.mlp_write.norm(dim=-1)
+    return torch.linalg.vector_norm(trace.mlp_write, dim=-1)
 
 
 def all_message_norms(trace: Trace) -> Float[Tensor, "layer head key_pos"]:

