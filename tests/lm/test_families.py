@@ -320,6 +320,7 @@ def test_an_unknown_family_is_refused_with_the_list_of_known_ones() -> None:
     [
         ("gemma3", {"use_bidirectional_attention": True}, "attends in both directions"),
         ("bloom", {"apply_residual_connection_post_layernorm": True}, "replaces the stream"),
+        ("jamba", {"attn_layer_period": 8, "attn_layer_offset": 4}, "No layer of this jamba model has softmax"),
         ("bloom", {"slow_but_exact": True, "pretraining_tp": 2}, "slices of its output projection"),
     ],
 )

@@ -52,6 +52,8 @@ def read_anatomy(model: nn.Module) -> Anatomy:
     modules: Any = part(model, family.stack)
     if len(modules) != len(family.layers):
         raise Unsupported(f"The model has {len(modules)} layers; its configuration says {len(family.layers)}.")
+    if all(layer.unsupported for layer in family.layers):
+        raise Unsupported(f"No layer of this {config.model_type} model has softmax attention; it has no pattern to show.")
     head = model.get_output_embeddings()  # type: ignore[operator]
     final = part(model, family.final_norm) if family.final_norm else None
     return Anatomy(
