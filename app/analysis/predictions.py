@@ -6,6 +6,7 @@ Logits of [pos, vocab] are never held at once.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -31,17 +32,29 @@ class Predictions:
 
 
 def predict(trace: Trace, progress: Progress | None = None) -> Predictions:
-    """Predictions at every position.
+    """Predictions at every position of a transformer's trace; see `predictions_of`."""
+    return predictions_of(
+        trace.token_ids, trace.anatomy.vocab_size, lambda start, end: last_logits(trace, start, end), progress
+    )
+
+
+def predictions_of(
+    token_ids: tuple[int, ...],
+    vocab_size: int,
+    logits_of: Callable[[int, int], Float[Tensor, "pos vocab"]],
+    progress: Progress | None = None,
+) -> Predictions:
+    """Predictions at every position, from a function that gives the logits of positions start..end−1.
 
     `surprisal[i]` is in bits and belongs to token i, given what precedes it; NaN for the first token. `entropy[i]` is
     that of the distribution after token i, in bits.
     """
-    k = min(TOP, trace.anatomy.vocab_size)
-    following = torch.tensor([*trace.token_ids[1:], 0], device=trace.stream.device)
+    k, n_pos = min(TOP, vocab_size), len(token_ids)
     parts: list[tuple[Tensor, ...]] = []
     with torch.inference_mode():
-        for start in range(0, trace.n_pos, ROWS):
-            logits = last_logits(trace, start, min(start + ROWS, trace.n_pos))
+        for start in range(0, n_pos, ROWS):
+            logits = logits_of(start, min(start + ROWS, n_pos))
+            following = torch.tensor([*token_ids[1:], 0], device=logits.device)
             log_total = logits.logsumexp(-1, keepdim=True)
             top_logits, top_ids = logits.topk(k)
             chosen = logits.gather(-1, following[start : start + ROWS, None])
@@ -50,7 +63,7 @@ def predict(trace: Trace, progress: Progress | None = None) -> Predictions:
             entropy = -(log_p.exp() * log_p).sum(-1) / math.log(2)
             parts.append((top_ids, (top_logits - log_total).exp(), top_logits, bits, entropy))
             if progress is not None:
-                progress("predictions", min(1.0, (start + ROWS) / trace.n_pos))
+                progress("predictions", min(1.0, (start + ROWS) / n_pos))
     top_ids, probabilities, top_logits, bits, entropy = (torch.cat(column) for column in zip(*parts, strict=True))
     surprisal = torch.cat([torch.full((1,), torch.nan, device=bits.device), bits[:-1]])
     return Predictions(top_ids, probabilities, top_logits, surprisal, entropy)
