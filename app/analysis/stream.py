@@ -15,17 +15,17 @@ from app.lm.trace import Trace
 
 def stream_norms(trace: Trace) -> Float[Tensor, "stream pos"]:
     """|x| of the stream entering each layer, and of the last one."""
-    return torch.linalg.vector_norm(trace.stream, dim=-1)
+    return _norms(trace.stream)
 
 
 def attn_write_norms(trace: Trace) -> Float[Tensor, "layer pos"]:
     """Norm of what attention added in each layer: all heads and the output bias."""
-    return torch.linalg.vector_norm(trace.attn_write, dim=-1)
+    return _norms(trace.attn_write)
 
 
 def mlp_write_norms(trace: Trace) -> Float[Tensor, "layer pos"]:
     """Norm of what the MLP added in each layer."""
-    return torch.linalg.vector_norm(trace.mlp_write, dim=-1)
+    return _norms(trace.mlp_write)
 
 
 def all_message_norms(trace: Trace) -> Float[Tensor, "layer head key_pos"]:
@@ -36,6 +36,11 @@ def all_message_norms(trace: Trace) -> Float[Tensor, "layer head key_pos"]:
 def all_head_write_norms(trace: Trace) -> Float[Tensor, "layer head pos"]:
     """|o_i| of every head; NaN for heads that a layer does not have."""
     return _per_head(trace, head_write_norms)
+
+
+def _norms(vectors: Float[Tensor, "*axes d_model"]) -> Float[Tensor, "*axes"]:
+    norms: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
+    return norms
 
 
 def _per_head(
