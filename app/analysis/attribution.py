@@ -99,9 +99,9 @@ def attribute(trace: Trace, position: int, target: int, foil: int | None = None)
             bias[block.index] += block.post_norm_bias @ direction
     stream = trace.stream[-1, position]
     # Closing is tested against the model's own final norm and unembedding, not against the direction used above.
-    logit = _uncapped_logit(trace, stream, target)
+    logit = uncapped_logit(trace, stream, target)
     if foil is not None:
-        logit = logit - _uncapped_logit(trace, stream, foil)
+        logit = logit - uncapped_logit(trace, stream, foil)
     pos_embed = trace.pos_embed
     return Attribution(
         embed=trace.embed[position] @ direction,
@@ -126,7 +126,8 @@ def _column(trace: Trace, token_id: int) -> tuple[Float[Tensor, " d_model"], Flo
     return anatomy.unembed_direction(token_id) * anatomy.logit_scale, own
 
 
-def _uncapped_logit(trace: Trace, stream: Float[Tensor, " d_model"], token_id: int) -> Float[Tensor, ""]:
+def uncapped_logit(trace: Trace, stream: Float[Tensor, " d_model"], token_id: int) -> Float[Tensor, ""]:
+    """The logit of one token as the model's own modules compute it from a last stream, before the soft cap."""
     anatomy = trace.anatomy
     hidden = stream[None].to(trace.model_dtype)
     hidden = hidden if anatomy.final_norm_module is None else anatomy.final_norm_module(hidden)

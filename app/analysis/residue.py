@@ -51,3 +51,15 @@ class Worst:
 def _exceeds(new: float, old: float) -> bool:
     """Whether a value is the larger of two, where NaN is larger than every number and stays."""
     return new > old or (math.isnan(new) and not math.isnan(old))
+
+
+def closing_sum(
+    name: str, claim: str, parts: Float[Tensor, " part"], whole: Float[Tensor, ""], tolerance: float, note: str = ""
+) -> LedgerRow:
+    """The row for "these numbers add up to that one".
+
+    Parts of opposite signs can nearly cancel; the error is then relative to the largest part, not to what is left.
+    """
+    absolute = float((parts.sum() - whole).abs())
+    scale = max(float(parts.abs().max()) if parts.numel() else 0.0, float(whole.abs()), 1e-30)
+    return LedgerRow(name, claim, absolute, absolute / scale, tolerance, "", note)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from anyio import to_thread
 from app import __version__
 from app.domain.recipe import Recipe
 from app.domain.snapshot import Snapshot
-from app.errors import Busy, NotReady
+from app.errors import Busy, NotReady, Unsupported
 from app.lm.protocol import LoadedModel, Trace
 from app.lm.runner import Left, Party, Run, Runner, RunStatus
 from app.storage.store import Store, StoredAnalysis
@@ -111,6 +111,20 @@ class Desk:
         def question(loaded: LoadedModel, trace: Trace) -> dict[str, Any]:
             return envelope(self._engine.computed(trace, name, fixed))
 
+        return await self._runner.ask(stored.recipe, question, left)
+
+    async def ask(self, analysis_id: str, question: Callable[[LoadedModel, Trace], T], left: Left) -> T:
+        """The answer to a question about the trace of a finished analysis, computed in the model's own thread.
+
+        Raises:
+            UnknownAnalysis, NotReady, ModelUnavailable, Busy, TimedOut; Unsupported for an analysis of an LSTM; and
+            whatever the question raises.
+        """
+        stored = await self.stored(analysis_id)
+        if stored.state != "done":
+            raise NotReady(_why_not_ready(stored), state=stored.state)
+        if stored.kind == "lstm":
+            raise Unsupported("This is an analysis of an LSTM, which has no attention heads; see its own page.")
         return await self._runner.ask(stored.recipe, question, left)
 
     async def delete(self, analysis_id: str, owner_token: str) -> None:

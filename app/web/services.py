@@ -39,5 +39,11 @@ def count_request(request: Request) -> None:
     services_of(request).rate_limit.check(request)
 
 
+async def left(request: Request) -> None:
+    """Ends when the client of a request has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 With = Annotated[Services, Depends(services_of)]
 Counted = Depends(count_request)

@@ -19,7 +19,7 @@ from app.web.schemas import (
     NewAnalysisBody,
     TensorBody,
 )
-from app.web.services import Counted, With
+from app.web.services import Counted, With, left
 
 router = APIRouter(prefix="/analyses", tags=["analyses"])
 
@@ -83,14 +83,8 @@ async def tensor(
 ) -> Response:
     """A tensor by name, with some axes fixed and at most three left."""
     indices = {axis: index for axis, index in fixed.model_dump().items() if index is not None}
-    body = await services.desk.tensor(analysis_id, name, indices, lambda: _left(request))
+    body = await services.desk.tensor(analysis_id, name, indices, lambda: left(request))
     return ExactJSON(body, headers={"Cache-Control": "private, max-age=3600"})
-
-
-async def _left(request: Request) -> None:
-    """Ends when the client has gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 @router.delete("/{analysis_id}", status_code=204, responses=problems(403, 404, 422))
