@@ -106,6 +106,8 @@ def _axis_sizes(stored: StoredAnalysis) -> dict[str, int]:
         ("head", "n_heads"),
         ("kv_head", "n_kv_heads"),
         ("d_model", "d_model"),
+        ("unit", "n_units"),
+        ("vocab", "vocab_size"),
     ):
         if isinstance(anatomy.get(name), int):
             sizes[axis] = anatomy[name]

@@ -48,9 +48,15 @@ class Engine:
             Unsupported: its family cannot be taken apart.
         """
         folder = entry.require_folder(self._settings)
-        from app.lm.loading import load_transformer
+        loaded: LoadedModel
+        if entry.kind(self._settings) == "lstm":
+            from app.lm.lstm import load_lstm
 
-        loaded: LoadedModel = load_transformer(entry.name, folder, self._settings, entry.title)
+            loaded = load_lstm(entry.name, folder, self._settings, entry.title)
+        else:
+            from app.lm.loading import load_transformer
+
+            loaded = load_transformer(entry.name, folder, self._settings, entry.title)
         return loaded
 
     def self_check(self, loaded: LoadedModel) -> Sequence[Mapping[str, object]]:
@@ -62,6 +68,10 @@ class Engine:
 
     def summarize(self, loaded: LoadedModel, trace: Trace, progress: Progress) -> Snapshot:
         """The snapshot of a trace."""
+        if loaded.kind == "lstm":
+            from app.analysis.lstm.snapshot import summarize as summarize_lstm
+
+            return summarize_lstm(loaded, trace, progress)  # type: ignore[arg-type]
         from app.analysis.snapshot import summarize
 
         return summarize(loaded, trace, progress)  # type: ignore[arg-type]
@@ -72,18 +82,32 @@ class Engine:
         Raises:
             NotFound: there is no such tensor. OutOfRange: an index outside its axis, or too many axes left.
         """
+        if kind == "lstm":
+            from app.analysis.lstm.tensors import from_snapshot as from_lstm_snapshot
+
+            return from_lstm_snapshot(snapshot, name, fixed)
         from app.analysis.tensors import from_snapshot
 
         return from_snapshot(snapshot, name, fixed)
 
     def computed(self, trace: Trace, name: str, fixed: Mapping[str, int]) -> "Answer":
         """A tensor from a trace. Raises as `stored`, and Unsupported where the layer has no such quantity."""
+        from app.lm.lstm_trace import LstmTrace
+
+        if isinstance(trace, LstmTrace):
+            from app.analysis.lstm.tensors import from_trace as from_lstm_trace
+
+            return from_lstm_trace(trace, name, fixed)
         from app.analysis.tensors import from_trace
 
         return from_trace(trace, name, fixed)  # type: ignore[arg-type]
 
     def table(self, kind: ModelKind) -> "Mapping[str, Entry]":
         """Every tensor that can be asked for by name."""
+        if kind == "lstm":
+            from app.analysis.lstm.tensors import LSTM_TABLE
+
+            return LSTM_TABLE
         from app.analysis.tensors import TABLE
 
         return TABLE

@@ -48,6 +48,7 @@ class Fixed(_Request):
     col: int | None = None
     unit: int | None = None
     step: int | None = None
+    vocab: int | None = None
     k: int | None = None
 
 
