@@ -3,26 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.lm.reference_gpt import bloom, falcon, gpt2, gpt_neo, gpt_neox, gptj, mpt, opt
-from tests.lm.reference_llama import (
-    cohere,
-    gemma,
-    gemma2,
-    gpt_oss,
-    granite,
-    llama,
-    mistral,
-    mixtral,
-    olmo,
-    olmo2,
-    phi,
-    phi3,
-    qwen3,
-    qwen3_moe,
-    smollm3,
-    stablelm,
-    starcoder2,
-)
+from tests.lm import reference_gpt as gpt
+from tests.lm import reference_llama as llama
+from tests.lm import reference_more as more
 from tests.lm.reference_weights import Weights
 from tests.lm.references import Decoder
 
@@ -33,9 +16,15 @@ def reference(model_type: str, config: Any, raw: Mapping[str, Any]) -> Decoder:
 
 
 BUILDERS: dict[str, Callable[[Any, Weights], Decoder]] = {
-    "bloom": bloom, "cohere": cohere, "cohere2": cohere, "falcon": falcon, "gemma": gemma, "gemma2": gemma2,
-    "gemma3_text": gemma2, "gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "gpt_oss": gpt_oss, "gptj": gptj,
-    "granite": granite, "llama": llama, "mistral": mistral, "mixtral": mixtral, "mpt": mpt, "olmo": olmo,
-    "olmo2": olmo2, "olmo3": olmo2, "opt": opt, "phi": phi, "phi3": phi3, "qwen2": llama, "qwen3": qwen3,
-    "qwen3_moe": qwen3_moe, "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2,
+    "arcee": more.arcee, "biogpt": more.biogpt, "bloom": gpt.bloom, "codegen": more.codegen, "cohere": llama.cohere,
+    "cohere2": llama.cohere, "ernie4_5": more.turned_in_pairs, "exaone4": more.exaone4, "falcon": gpt.falcon,
+    "gemma": llama.gemma, "gemma2": llama.gemma2, "gemma3_text": llama.gemma2, "glm": more.glm, "glm4": more.glm,
+    "gpt2": gpt.gpt2, "gpt_bigcode": more.gpt_bigcode, "gpt_neo": gpt.gpt_neo, "gpt_neox": gpt.gpt_neox,
+    "gpt_oss": llama.gpt_oss, "gptj": gpt.gptj, "granite": llama.granite, "granitemoe": more.granitemoe,
+    "helium": more.turned_in_pairs, "hunyuan_v1_dense": more.hunyuan, "llama": llama.llama, "ministral": llama.llama,
+    "mistral": llama.mistral, "mixtral": llama.mixtral, "mpt": gpt.mpt, "nemotron": more.nemotron, "olmo": llama.olmo,
+    "olmo2": llama.olmo2, "olmo3": llama.olmo2, "olmoe": more.olmoe, "opt": gpt.opt, "persimmon": more.persimmon,
+    "phi": llama.phi, "phi3": llama.phi3, "qwen2": llama.llama, "qwen2_moe": more.qwen2_moe, "qwen3": llama.qwen3,
+    "qwen3_moe": llama.qwen3_moe, "seed_oss": llama.llama, "smollm3": llama.smollm3, "stablelm": llama.stablelm,
+    "starcoder2": llama.starcoder2,
 }  # fmt: skip

@@ -34,10 +34,10 @@ def gpt2(c: Any, w: Weights) -> Decoder:
                 scaling=(d // c.n_head) ** -0.5 / (i + 1 if c.scale_attn_by_inverse_layer_idx else 1),
             )
         )  # fmt: skip
-    return _gpt(c, w, blocks, positions=True)
+    return gpt_decoder(c, w, blocks, positions=True)
 
 
-def _gpt(c: Any, w: Weights, blocks: list[Block], positions: bool) -> Decoder:
+def gpt_decoder(c: Any, w: Weights, blocks: list[Block], positions: bool) -> Decoder:
     final = w.layer_norm("transformer.ln_f", c.layer_norm_epsilon)
     rows = (lambda n: w("transformer.wpe.weight")[:n]) if positions else None
     return Decoder(blocks, table(w, "transformer.wte.weight"), final, head(w), rows)
@@ -55,7 +55,7 @@ def gpt_neo(c: Any, w: Weights) -> Decoder:
                 scaling=1.0, window=c.window_size if i % 2 else None,
             )
         )  # fmt: skip
-    return _gpt(c, w, blocks, positions=True)
+    return gpt_decoder(c, w, blocks, positions=True)
 
 
 def gptj(c: Any, w: Weights) -> Decoder:
@@ -70,10 +70,10 @@ def gptj(c: Any, w: Weights) -> Decoder:
                 rotation=Rotation(c.rotary_dim, 10_000.0, pairs=True), parallel=True,
             )
         )  # fmt: skip
-    return _gpt(c, w, blocks, positions=False)
+    return gpt_decoder(c, w, blocks, positions=False)
 
 
-def _interleaved(fused: Linear, heads: int, d_head: int) -> list[Linear]:
+def interleaved(fused: Linear, heads: int, d_head: int) -> list[Linear]:
     """q, k and v of a fused map whose columns are q, k, v of head 0, then q, k, v of head 1, and so on."""
     starts = [[(3 * h + n) * d_head for h in range(heads)] for n in range(3)]
     return [fused.chosen([s + j for s in each for j in range(d_head)]) for each in starts]
@@ -86,7 +86,7 @@ def gpt_neox(c: Any, w: Weights) -> Decoder:
         b = w.below(f"gpt_neox.layers.{i}")
         blocks.append(
             Block(
-                *_interleaved(b.linear("attention.query_key_value"), heads, d_head), b.linear("attention.dense"),
+                *interleaved(b.linear("attention.query_key_value"), heads, d_head), b.linear("attention.dense"),
                 heads, heads, two_layers(b.linear("mlp.dense_h_to_4h"), b.linear("mlp.dense_4h_to_h"), gelu),
                 b.layer_norm("input_layernorm", c.layer_norm_eps),
                 b.layer_norm("post_attention_layernorm", c.layer_norm_eps),
@@ -135,7 +135,7 @@ def bloom(c: Any, w: Weights) -> Decoder:
         b, eps = w.below(f"transformer.h.{i}"), c.layer_norm_epsilon
         blocks.append(
             Block(
-                *_interleaved(b.linear("self_attention.query_key_value"), heads, c.hidden_size // heads),
+                *interleaved(b.linear("self_attention.query_key_value"), heads, c.hidden_size // heads),
                 b.linear("self_attention.dense"), heads, heads,
                 two_layers(b.linear("mlp.dense_h_to_4h"), b.linear("mlp.dense_4h_to_h"), gelu_tanh),
                 b.layer_norm("input_layernorm", eps), b.layer_norm("post_attention_layernorm", eps),

@@ -74,6 +74,10 @@ def relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
+def relu_squared(x: Array) -> Array:
+    return np.maximum(x, 0) ** 2
+
+
 def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
@@ -122,7 +126,7 @@ class Block:
 
     q: Linear
     k: Linear
-    v: Linear
+    v: Map
     o: Linear
     heads: int
     kv_heads: int
@@ -136,6 +140,7 @@ class Block:
     scaling: float | None = None
     norm_q: Map = same
     norm_k: Map = same
+    norm_after_rotation: bool = False
     rotation: Rotation | None = None
     slopes: Array | None = None
     clip: float | None = None
@@ -202,10 +207,13 @@ def _attend(block: Block, x: Array, out: Run) -> Array:
     if block.clip is not None:
         q, k, v = (np.clip(each, -block.clip, block.clip) for each in (q, k, v))
     q, k, v = q.reshape(n, heads, -1), k.reshape(n, kv_heads, -1), v.reshape(n, kv_heads, -1)
-    q, k = block.norm_q(q), block.norm_k(k)
+    if not block.norm_after_rotation:
+        q, k = block.norm_q(q), block.norm_k(k)
     if block.rotation is not None:
         q = np.array([[block.rotation(q[i, h], i) for h in range(heads)] for i in range(n)])
         k = np.array([[block.rotation(k[i, h], i) for h in range(kv_heads)] for i in range(n)])
+    if block.norm_after_rotation:
+        q, k = block.norm_q(q), block.norm_k(k)
     d_head = q.shape[-1]
     scaling = d_head**-0.5 if block.scaling is None else block.scaling
     pattern, scores = np.zeros((heads, n, n)), np.full((heads, n, n), -np.inf)

@@ -148,7 +148,7 @@ def test_an_unknown_type_is_refused_before_its_weights_are_read(tmp_path: Path) 
     save(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
     (tmp_path / "model.safetensors").write_bytes(b"not read")
-    with pytest.raises(Unsupported, match="type t5 are not supported; supported are: bloom, "):
+    with pytest.raises(Unsupported, match="type t5 are not supported; supported are: arcee, "):
         load(tmp_path)
 
 

@@ -12,7 +12,7 @@ from app.lm.families.table import FAMILIES
 from app.lm.norms import Norm, read_norm
 
 # Names under which attention modules keep a norm of queries or keys, and learned sinks.
-QK_NORMS = ("q_norm", "q_layernorm")
+QK_NORMS = ("q_norm", "q_layernorm", "query_layernorm")
 NO_LIMIT = 2**31
 
 
@@ -53,7 +53,7 @@ def read_anatomy(model: nn.Module) -> Anatomy:
     if len(modules) != len(family.layers):
         raise Unsupported(f"The model has {len(modules)} layers; its configuration says {len(family.layers)}.")
     if all(layer.unsupported for layer in family.layers):
-        raise Unsupported(f"No layer of this {config.model_type} model has softmax attention; it has no pattern to show.")
+        raise Unsupported(f"No layer of this {config.model_type} model has softmax attention; no pattern can be shown.")
     head = model.get_output_embeddings()  # type: ignore[operator]
     final = part(model, family.final_norm) if family.final_norm else None
     return Anatomy(

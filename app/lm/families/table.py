@@ -67,6 +67,35 @@ def gpt_neox(config: Config) -> Family:
     )  # fmt: skip
 
 
+def codegen(config: Config) -> Family:
+    """CodeGen: GPT-J with one projection for queries, values and keys; how it is split is the module's affair."""
+    return gptj(config)
+
+
+def gpt_bigcode(config: Config) -> Family:
+    """StarCoder (the first): GPT-2's form, keys and values shared by all heads where set."""
+    return replace(gpt2(config), n_kv_heads=1 if config.multi_query else None)
+
+
+def persimmon(config: Config) -> Family:
+    """Persimmon: GPT-NeoX's fused projection in Llama's frame, with layer norms."""
+    return Family(
+        repeated(Layer(output_projection="self_attn.dense"), config), final_norm="model.final_layernorm"
+    )  # fmt: skip
+
+
+def biogpt(config: Config) -> Family:
+    """BioGPT: OPT's layers with norms before, the embedding scaled by its module."""
+    layer = Layer(
+        "self_attn", "self_attn.out_proj", "self_attn_layer_norm", mlp_norm="final_layer_norm", mlp="fc2",
+        has_rotary=False,
+    )  # fmt: skip
+    return Family(
+        repeated(layer, config), "biogpt.layers", "biogpt.embed_tokens", "biogpt.embed_positions", "biogpt.layer_norm",
+        positions="learned",
+    )  # fmt: skip
+
+
 def opt(config: Config) -> Family:
     """OPT: no MLP module; a narrower embedding is projected in and out; the 350M model normalises the sums."""
     decoder, projected = "model.decoder", config.word_embed_proj_dim != config.hidden_size
@@ -175,6 +204,25 @@ POST_NORM_LAYER = Layer(
 )  # fmt: skip
 
 
+def exaone4(config: Config) -> Family:
+    """EXAONE 4: OLMo 2's norms; where some layers have windows, the others have no positions."""
+    family = olmo2(config)
+    if config.sliding_window is None:
+        return family
+    return replace(family, layers=tuple(replace(layer, has_rotary=layer.window is not None) for layer in family.layers))
+
+
+def glm4(config: Config) -> Family:
+    """GLM-4 (0414): norms before and after both sub-layers, under names that other families use otherwise."""
+    layer = Layer(attention_post_norm="post_self_attn_layernorm", mlp_post_norm="post_mlp_layernorm")
+    return Family(repeated(layer, config))
+
+
+def nemotron(config: Config) -> Family:
+    """Nemotron: layer norms whose gain is 1 + weight."""
+    return llama(config, gain_offset=1.0)
+
+
 def cohere(config: Config) -> Family:
     """Cohere: one centring norm without bias for both sub-layers, added together; logits scaled."""
     layers = repeated(Layer(mlp_norm="input_layernorm"), config)
@@ -193,6 +241,12 @@ def granite(config: Config) -> Family:
         config, embed_scale=float(config.embedding_multiplier), multiplier=float(config.residual_multiplier),
         logit_scale=1.0 / float(config.logits_scaling),
     )  # fmt: skip
+
+
+def granitemoe(config: Config) -> Family:
+    """Granite with experts."""
+    family = granite(config)
+    return replace(family, layers=tuple(replace(layer, mlp="block_sparse_moe") for layer in family.layers))
 
 
 def smollm3(config: Config) -> Family:
@@ -235,35 +289,52 @@ def jamba(config: Config) -> Family:
 
 
 FAMILIES: Mapping[str, Callable[[Config], Family]] = {
+    "arcee": llama,
+    "biogpt": biogpt,
     "bloom": bloom,
+    "codegen": codegen,
     "cohere": cohere,
     "cohere2": cohere2,
+    "ernie4_5": llama,
+    "exaone4": exaone4,
     "falcon": falcon,
     "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma2,
+    "glm": llama,
+    "glm4": glm4,
     "gpt2": gpt2,
+    "gpt_bigcode": gpt_bigcode,
     "gpt_neo": gpt_neo,
     "gpt_neox": gpt_neox,
     "gpt_oss": llama,
     "gptj": gptj,
     "granite": granite,
+    "granitemoe": granitemoe,
+    "helium": llama,
+    "hunyuan_v1_dense": llama,
     "jamba": jamba,
     "lfm2": lfm2,
     "llama": llama,
+    "ministral": llama,
     "mistral": llama,
     "mixtral": llama,
     "mpt": mpt,
+    "nemotron": nemotron,
     "olmo": llama,
     "olmo2": olmo2,
     "olmo3": olmo2,
     "olmo_hybrid": olmo_hybrid,
+    "olmoe": llama,
     "opt": opt,
+    "persimmon": persimmon,
     "phi": phi,
     "phi3": llama,
     "qwen2": llama,
+    "qwen2_moe": llama,
     "qwen3": llama,
     "qwen3_moe": llama,
+    "seed_oss": llama,
     "smollm3": smollm3,
     "stablelm": stablelm,
     "starcoder2": llama,
