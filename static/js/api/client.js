@@ -97,14 +97,44 @@ export async function deleteAnalysis(id, ownerToken) {
  * The address of a tensor with some of its axes fixed, the same for the same question.
  * @param {string} id
  * @param {string} name
- * @param {Record<string, number>} [fixed]
+ * @param {Record<string, number | null>} [fixed] null: not fixed
  */
 export function tensorUrl(id, name, fixed = {}) {
-  const query = new URLSearchParams(Object.entries(fixed).map(([axis, index]) => [axis, String(index)])).toString();
-  return `${BASE}/analyses/${encodeURIComponent(id)}/tensors/${name}${query ? `?${query}` : ""}`;
+  return analysisUrl(id, `tensors/${name}`, fixed);
+}
+
+/**
+ * The address of an analysis, or of something that is read out of it; the same for the same question.
+ * @param {string} id
+ * @param {string} [what]
+ * @param {Record<string, number | string | null>} [asked] null: left out
+ */
+export function analysisUrl(id, what, asked = {}) {
+  const analysis = `${BASE}/analyses/${encodeURIComponent(id)}`;
+  return withQuery(what === undefined ? analysis : `${analysis}/${what}`, asked);
+}
+
+/**
+ * @param {string} model
+ * @param {string} what
+ * @param {Record<string, number | string | null>} [asked]
+ */
+export function modelUrl(model, what, asked = {}) {
+  return withQuery(`${BASE}/models/${encodeURIComponent(model)}/${what}`, asked);
+}
+
+/**
+ * @param {string} path
+ * @param {Record<string, number | string | null>} asked
+ */
+function withQuery(path, asked) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) if (value !== null) query.set(name, String(value));
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
 }
 
 /** @param {string} id */
 export function eventsUrl(id) {
-  return `${BASE}/analyses/${encodeURIComponent(id)}/events`;
+  return analysisUrl(id, "events");
 }

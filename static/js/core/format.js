@@ -34,6 +34,16 @@ export function number(figure, digits = 3) {
 }
 
 /**
+ * A number with its sign always written: +1.24, −0.300.
+ * @param {Writable} figure
+ * @param {number} [digits]
+ */
+export function signed(figure, digits = 3) {
+  const text = number(figure, digits);
+  return figure !== null && figure !== undefined && valueOf(figure) > 0 ? `+${text}` : text;
+}
+
+/**
  * A number in powers of ten, as errors are written: 3.4e−5.
  * @param {Writable} figure
  * @returns {string}

@@ -7,12 +7,16 @@
  * @property {HTMLElement} body
  * @property {HTMLElement} tools
  * @property {(text: string) => void} about
- * @property {(...content: (Node | string)[]) => void} chosen beside the title
+ * @property {(...content: import("./dom.js").Child[]) => void} chosen beside the title
  * @property {(text: string) => void} note under the body
  * @property {(what: string | null) => void} wait says what is being computed; null: it is there
  * @property {(failure: import("../api/errors.js").Failure, again: () => void) => void} fail
+ * @property {(code: () => string | null) => void} python how its numbers are fetched; adds a button that shows it, and
+ *   makes every figure of the panel copy itself
  */
+import { copyCode, showCode } from "./copying.js";
 import { el, replace } from "./dom.js";
+import { printed } from "./python.js";
 
 // What comes sooner needs no word.
 const PATIENCE_MS = 180;
@@ -59,6 +63,21 @@ export function createPanel(root, { name, title, about }) {
     }, PATIENCE_MS);
   }
 
+  /** @param {() => string | null} code */
+  function python(code) {
+    const button = el("button", { class: "button", type: "button", title: "The lines of Python that fetch these numbers" }, "Python");
+    button.addEventListener("click", () => {
+      const lines = code();
+      if (lines) showCode(`${title} in Python`, lines);
+    });
+    tools.append(button);
+    section.addEventListener("click", (event) => {
+      const chosenFigure = event.target instanceof Element ? event.target.closest("[data-path]") : null;
+      const lines = chosenFigure instanceof HTMLElement ? code() : null;
+      if (lines && chosenFigure instanceof HTMLElement) copyCode(printed(lines, chosenFigure.dataset.path ?? ""));
+    });
+  }
+
   return {
     section,
     body,
@@ -67,6 +86,7 @@ export function createPanel(root, { name, title, about }) {
     chosen: (...content) => replace(chosen, ...content),
     note: (text) => (note.textContent = text),
     wait,
+    python,
     fail(failure, again) {
       wait(null);
       trouble.hidden = false;

@@ -5,6 +5,7 @@
  * @typedef {import("./view-state.js").Dimensions} Dimensions
  * @typedef {import("../api/types.js").Analysis} Analysis
  * @typedef {import("../api/tensors.js").TensorCache} TensorCache
+ * @typedef {import("../api/answers.js").AnswerCache} AnswerCache
  *
  * @typedef {Object} Change
  * @property {View} view
@@ -14,22 +15,27 @@
  * @typedef {Object} Store
  * @property {Analysis} analysis
  * @property {TensorCache} tensors
+ * @property {AnswerCache} answers of the lenses
+ * @property {import("./words.js").Words} words labels of token ids
  * @property {Dimensions} dimensions
  * @property {() => View} view
  * @property {(change: Partial<View>, how?: {quick?: boolean}) => void} set quick: one of many small moves
  * @property {(view: View) => void} restore takes a view from the history; leaves the history alone
  * @property {(hear: (change: Change) => void) => () => void} subscribe calls at once and after every change
  */
+import { createAnswerCache } from "../api/answers.js";
 import { changedView } from "./view-state.js";
+import { createWords } from "./words.js";
 
 /**
  * @param {Analysis} analysis
  * @param {TensorCache} tensors
  * @param {Dimensions} dimensions
  * @param {View} first
+ * @param {AnswerCache} [answers]
  * @returns {Store & {onMove: (hear: (change: Change) => void) => void}} `onMove` hears only what `set` has changed
  */
-export function createStore(analysis, tensors, dimensions, first) {
+export function createStore(analysis, tensors, dimensions, first, answers = createAnswerCache()) {
   let view = changedView(first, {}, dimensions);
   /** @type {Set<(change: Change) => void>} */
   const listeners = new Set();
@@ -55,6 +61,8 @@ export function createStore(analysis, tensors, dimensions, first) {
   return {
     analysis,
     tensors,
+    answers,
+    words: createWords(analysis),
     dimensions,
     view: () => view,
     set: (change, { quick = false } = {}) => become(changedView(view, change, dimensions), !quick, true),

@@ -13,8 +13,16 @@
  * @property {number | null} foil token id that is subtracted from the target; null: none
  * @property {string} map what the chosen head's map shows
  * @property {string} mapscale how that map's amounts become colours
+ * @property {string} first with or without the first token in the chosen head's map
+ * @property {string} colour what colours the grid of heads: their patterns, or a summary
+ * @property {string} order of the grid of heads: by layer, or by the summary
  * @property {string} quantity what the residual stream panel shows
  * @property {string} scale how the residual stream panel maps amounts to colours
+ * @property {string} lens what the map of the logit lens shows
+ * @property {string} group how the parts of a logit are grouped
+ * @property {number | null} open layer whose parts are listed one by one; null: none
+ * @property {number | null} openhead head of that layer whose sources are listed; null: none
+ * @property {string} composition which input of later heads composition is measured for
  *
  * @typedef {Object} Dimensions how many there are of each
  * @property {number} layer
@@ -22,13 +30,25 @@
  * @property {number} pos
  * @property {number} vocab
  *
- * @typedef {{kind: "index", along: keyof Dimensions} | {kind: "token"} | {kind: "choice", of: readonly string[]}} Field
+ * @typedef {{kind: "index", along: keyof Dimensions, optional?: boolean} | {kind: "token"} | {kind: "choice", of: readonly string[]}} Field
  */
 
-export const MAPS = /** @type {const} */ (["pattern", "message", "delivered"]);
+export const MAPS = /** @type {const} */ (["pattern", "message", "delivered", "effect"]);
 export const MAP_SCALES = /** @type {const} */ (["linear", "log"]);
-export const QUANTITIES = /** @type {const} */ (["stream", "attn_write", "mlp_write"]);
+export const FIRST = /** @type {const} */ (["with", "without"]);
+export const SUMMARIES = /** @type {const} */ ([
+  "entropy", "distance", "previous_token", "first_token", "self", "duplicate_token", "induction", "write_norm", "attribution",
+]);
+export const COLOURS = /** @type {const} */ (["pattern", ...SUMMARIES]);
+export const ORDERS = /** @type {const} */ (["layer", "value"]);
+export const QUANTITIES = /** @type {const} */ ([
+  "stream", "between", "attn_write", "mlp_write", "attn_along", "mlp_along",
+  "embed_retention", "attn_retention", "mlp_retention", "held_attn", "held_mlp", "step_cosine", "cosine",
+]);
 export const SCALES = /** @type {const} */ (["log", "clipped", "linear"]);
+export const LENSES = /** @type {const} */ (["probability", "rank", "entropy", "kl"]);
+export const GROUPS = /** @type {const} */ (["layer", "kind"]);
+export const COMPOSITIONS = /** @type {const} */ (["q", "k", "v"]);
 
 /** @type {Record<keyof View, Field>} */
 export const FIELDS = {
@@ -40,8 +60,16 @@ export const FIELDS = {
   foil: { kind: "token" },
   map: { kind: "choice", of: MAPS },
   mapscale: { kind: "choice", of: MAP_SCALES },
+  first: { kind: "choice", of: FIRST },
+  colour: { kind: "choice", of: COLOURS },
+  order: { kind: "choice", of: ORDERS },
   quantity: { kind: "choice", of: QUANTITIES },
   scale: { kind: "choice", of: SCALES },
+  lens: { kind: "choice", of: LENSES },
+  group: { kind: "choice", of: GROUPS },
+  open: { kind: "index", along: "layer", optional: true },
+  openhead: { kind: "index", along: "head", optional: true },
+  composition: { kind: "choice", of: COMPOSITIONS },
 };
 
 const NAMES = /** @type {(keyof View)[]} */ (Object.keys(FIELDS));
@@ -61,8 +89,16 @@ export function defaultView(dimensions) {
     foil: null,
     map: "pattern",
     mapscale: "linear",
+    first: "with",
+    colour: "pattern",
+    order: "layer",
     quantity: "stream",
     scale: "log",
+    lens: "probability",
+    group: "layer",
+    open: null,
+    openhead: null,
+    composition: "k",
   };
 }
 

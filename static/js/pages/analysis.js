@@ -12,8 +12,13 @@ import { createStream } from "../views/stream.js";
 import { createTokens } from "../views/tokens.js";
 import { runWorkbench } from "./workbench.js";
 
+// In reading order: one column on narrow screens.
+const VIEWS = [
+  createTokens, createPrediction, createHeads, createHead, createEdge, createStream, createLedger,
+];
+
 bindThemeButton(byId("theme", HTMLButtonElement));
-runWorkbench([createTokens, createPrediction, createHeads, createHead, createEdge, createStream, createLedger], (store) => {
+runWorkbench(VIEWS, (store) => {
   createHeading(byId("heading", HTMLElement), store);
   document.title = `${shortened(store.analysis.text.trim().replace(/\s+/g, " "), 60) || "An analysis"} · Headwater`;
 });
