@@ -23,7 +23,10 @@ def _map(row: Callable[..., Tensor]) -> Callable[..., Computed]:
     """A map of one number for each source of a run."""
 
     def compute(trace: LstmTrace, **fixed: int) -> Computed:
-        return maps.map_of(trace, lambda run: row(trace, run, **fixed)), maps.seen(trace)
+        def of_run(run: Run) -> Tensor:
+            return row(trace, run, **fixed)
+
+        return maps.map_of(trace, of_run), maps.seen(trace)
 
     return compute
 
@@ -34,10 +37,10 @@ def _start(row: Callable[..., Tensor]) -> Callable[..., Computed]:
 
 
 def _half_life(trace: LstmTrace) -> Computed:
-    layers = [
-        maps.map_of(trace, lambda run, at=layer: retention(memory_of(run))[at]) for layer in range(trace.n_layers)
-    ]
-    return maps.half_life(torch.stack(layers), maps.seen(trace)), None
+    retained = torch.zeros(trace.n_layers, trace.n_pos, trace.n_pos)
+    for run in trace.runs():
+        retained[:, run.reader, run.first : run.reader + 1] = retention(memory_of(run))
+    return maps.half_life(retained, maps.seen(trace)), None
 
 
 def _effect(trace: LstmTrace, run: Run, vocab: int) -> Tensor:
