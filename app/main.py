@@ -24,7 +24,7 @@ from app.web.models import ModelList
 from app.web.openapi import describe
 from app.web.problems import CatchErrors, install_problem_handlers
 from app.web.ratelimit import RateLimit
-from app.web.routes import analyses, docs, health, lenses, models, pages, tokenizations
+from app.web.routes import analyses, docs, health, lenses, lstm, models, pages, tokenizations
 from app.web.services import Services
 from app.web.templating import Pages
 
@@ -71,11 +71,12 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     app.state.pages = Pages(ROOT / "templates", assets, plotly.url)
     app.state.docs_folder = ROOT / "docs"
     install_problem_handlers(app)
-    for router in (models.router, tokenizations.router, analyses.router, lenses.router):
+    for router in (models.router, tokenizations.router, analyses.router, lenses.router, lstm.router):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
     app.include_router(docs.router)
     app.include_router(pages.router)
+    app.include_router(lstm.pages)
     app.mount("/static", VersionedFiles(assets))
     app.mount("/plotly", plotly)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

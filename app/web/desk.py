@@ -14,7 +14,7 @@ from app import __version__
 from app.domain.recipe import Recipe
 from app.domain.snapshot import Snapshot
 from app.errors import Busy, NotReady, Unsupported
-from app.lm.protocol import LoadedModel, Trace
+from app.lm.protocol import LoadedModel, ModelKind, Trace
 from app.lm.runner import Left, Party, Run, Runner, RunStatus
 from app.storage.store import Store, StoredAnalysis
 from app.web.analysis_json import analysis_json, envelope
@@ -31,6 +31,10 @@ SNAPSHOTS_KEPT = 16
 # A stage is followed in steps of a twentieth.
 STEPS_SHOWN = 20
 Event = tuple[str, Mapping[str, object]]
+_NOT_OF_THIS_KIND: Mapping[ModelKind, str] = {
+    "lstm": "This is an analysis of an LSTM, which has no attention heads; see its own page, /lstm.",
+    "transformer": "This is an analysis of a transformer, which has no gates; see its own page.",
+}
 
 
 class Desk:
@@ -95,7 +99,7 @@ class Desk:
         analysis_id: str,
         name: str,
         fixed: Mapping[str, int],
-        left: Left,
+        left: Left | None = None,
     ) -> dict[str, Any]:
         """The envelope of a tensor, from the snapshot or from the trace. `left()` ends when the client is gone.
 
@@ -113,18 +117,24 @@ class Desk:
 
         return await self._runner.ask(stored.recipe, question, left)
 
-    async def ask(self, analysis_id: str, question: Callable[[LoadedModel, Trace], T], left: Left) -> T:
+    async def ask(
+        self,
+        analysis_id: str,
+        question: Callable[[LoadedModel, Trace], T],
+        left: Left | None = None,
+        kind: ModelKind = "transformer",
+    ) -> T:
         """The answer to a question about the trace of a finished analysis, computed in the model's own thread.
 
         Raises:
-            UnknownAnalysis, NotReady, ModelUnavailable, Busy, TimedOut; Unsupported for an analysis of an LSTM; and
-            whatever the question raises.
+            UnknownAnalysis, NotReady, ModelUnavailable, Busy, TimedOut; Unsupported for an analysis of another kind of
+            model; and whatever the question raises.
         """
         stored = await self.stored(analysis_id)
         if stored.state != "done":
             raise NotReady(_why_not_ready(stored), state=stored.state)
-        if stored.kind == "lstm":
-            raise Unsupported("This is an analysis of an LSTM, which has no attention heads; see its own page.")
+        if stored.kind != kind:
+            raise Unsupported(_NOT_OF_THIS_KIND[stored.kind])
         return await self._runner.ask(stored.recipe, question, left)
 
     async def delete(self, analysis_id: str, owner_token: str) -> None:

@@ -1,9 +1,11 @@
 """What the web asks of torch, in one place, so that nothing else here knows which kind of network answers.
 
 torch and transformers take seconds to import. The imports therefore stand inside the functions, which are called in
-worker threads: the first page is served while they load.
+worker threads: the first page is served while they load. Two threads that import transformers at once can each see it
+half made, so the first of them does it alone.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,12 @@ class Engine:
     def __init__(self, settings: Settings, catalogue: Catalogue) -> None:
         self._settings = settings
         self._catalogue = catalogue
+        self._importing = threading.Lock()
+
+    def _import_libraries(self) -> None:
+        with self._importing:
+            import app.analysis.snapshot
+            import app.lm.loading  # noqa: F401
 
     def load(self, name: str) -> CheckedModel:
         """The model of a catalogue entry, with its self-check.
@@ -48,6 +56,7 @@ class Engine:
             Unsupported: its family cannot be taken apart.
         """
         folder = entry.require_folder(self._settings)
+        self._import_libraries()
         loaded: LoadedModel
         if entry.kind(self._settings) == "lstm":
             from app.lm.lstm import load_lstm
@@ -68,6 +77,7 @@ class Engine:
 
     def summarize(self, loaded: LoadedModel, trace: Trace, progress: Progress) -> Snapshot:
         """The snapshot of a trace."""
+        self._import_libraries()
         if loaded.kind == "lstm":
             from app.analysis.lstm.snapshot import summarize as summarize_lstm
 
@@ -82,6 +92,7 @@ class Engine:
         Raises:
             NotFound: there is no such tensor. OutOfRange: an index outside its axis, or too many axes left.
         """
+        self._import_libraries()
         if kind == "lstm":
             from app.analysis.lstm.tensors import from_snapshot as from_lstm_snapshot
 
@@ -92,6 +103,7 @@ class Engine:
 
     def computed(self, trace: Trace, name: str, fixed: Mapping[str, int]) -> "Answer":
         """A tensor from a trace. Raises as `stored`, and Unsupported where the layer has no such quantity."""
+        self._import_libraries()
         from app.lm.lstm_trace import LstmTrace
 
         if isinstance(trace, LstmTrace):
@@ -104,6 +116,7 @@ class Engine:
 
     def table(self, kind: ModelKind) -> "Mapping[str, Entry]":
         """Every tensor that can be asked for by name."""
+        self._import_libraries()
         if kind == "lstm":
             from app.analysis.lstm.tensors import LSTM_TABLE
 
