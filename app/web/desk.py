@@ -99,7 +99,7 @@ class Desk:
         analysis_id: str,
         name: str,
         fixed: Mapping[str, int],
-        left: Left | None = None,
+        left: Left,
     ) -> dict[str, Any]:
         """The envelope of a tensor, from the snapshot or from the trace. `left()` ends when the client is gone.
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from app.lm.protocol import LoadedModel, Trace
-from app.web.copy_as_python import fetch_lines
 from app.web.answers.words import Label, aim_json, best_json, closes_json
+from app.web.copy_as_python import fetch_lines
 
 if TYPE_CHECKING:
     from app.analysis.edge import Edge

@@ -1,6 +1,6 @@
 """The shapes of the lenses' requests and answers: answers are described here and never pass through."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -96,14 +96,124 @@ class EdgeBody(_Answer):
     equation: list[StepBody]
 
 
-__all__ = [
-    "AimBody",
-    "Aimed",
-    "Cell",
-    "ClosingBody",
-    "EdgeBody",
-    "EffectBody",
-    "StepBody",
-    "TypedArrayBody",
-    "WordBody",
-]
+class AtPosition(Aimed):
+    """The logit of one position."""
+
+    pos: int = Field(description="Position whose prediction is explained.")
+
+
+class AtHead(AtPosition):
+    """One head's part of the logit of one position."""
+
+    layer: int
+    head: int
+
+
+class RowBody(BaseModel):
+    """One row of a waterfall, in logits before scale and cap."""
+
+    name: str
+    kind: str
+    layer: int | None
+    head: int | None
+    value: Number
+
+
+class LogitStepBody(BaseModel):
+    """What leads from the sum to the model's own number: "sum", "scale", "cap"."""
+
+    name: str
+    factor: float
+    value: Number
+    about: str
+
+
+class AttributionBody(_Answer):
+    """A logit as a waterfall. Rows add up to `sum`; steps lead from there to `logit`."""
+
+    pos: int
+    aim: AimBody
+    rows: list[RowBody]
+    by_layer: list[RowBody]
+    by_kind: list[RowBody]
+    steps: list[LogitStepBody]
+    sum: Number
+    logit: Number
+    probability: Number
+
+
+class SourcesBody(_Answer):
+    """One head's part of a logit by source; values add up to `value`."""
+
+    pos: int
+    layer: int
+    head: int
+    aim: AimBody
+    values: TypedArrayBody
+    seen: TypedArrayBody
+    value: Number
+
+
+Listed = Annotated[int, Field(ge=1, le=50, description="Tokens in each list.")]
+
+
+class LensAsked(Aimed):
+    """Either a position, read at every point, or a point, read at every position."""
+
+    pos: int | None = None
+    point: int | None = Field(None, description="2l: before layer l; 2l + 1: between its parts; 2 n_layers: the end.")
+    k: Listed = 5
+
+
+class WholeLensAsked(Aimed):
+    """The whole lens: at every stream, or at every point. What is wanted first can be named."""
+
+    points: Literal["streams", "all"] = "streams"
+    first_pos: int | None = None
+    first_point: int | None = None
+    k: Listed = 5
+
+
+class PointBody(BaseModel):
+    """A place at which the stream is read."""
+
+    point: int
+    stream: int
+    where: Literal["before", "between", "final"]
+    layer: int | None
+    label: str
+
+
+class PlaceBody(BaseModel):
+    """Where one row of the lens stands."""
+
+    point: int
+    pos: int
+
+
+class LensAimBody(BaseModel):
+    """What the rows' targets are; null where each row has its own, see target_ids."""
+
+    target: WordBody | None
+    foil: WordBody | None
+    chosen: Literal["given", "top"]
+
+
+class LensBody(_Answer):
+    """Rows of the logit lens. Entropy and kl in bits; rank 0 is the best."""
+
+    points: list[PointBody]
+    rows: list[PlaceBody]
+    k: int
+    aim: LensAimBody
+    labels: dict[str, str]
+    top_ids: TypedArrayBody
+    top_probability: TypedArrayBody
+    top_logit: TypedArrayBody
+    entropy: TypedArrayBody
+    target_ids: TypedArrayBody
+    target_probability: TypedArrayBody
+    target_logit: TypedArrayBody
+    target_rank: TypedArrayBody
+    foil_logit: TypedArrayBody | None
+    kl: TypedArrayBody
