@@ -22,6 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
+    # Playwright keeps an event loop and a greenlet in the main thread until the session ends, and no test after it
+    # may call asyncio.run: the tests of the browser come last.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 def find_chromium() -> str | None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 from app.domain.ledger import LedgerRow
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from app.analysis.aim import Aim
     from app.analysis.vocabulary import Best
 
@@ -26,9 +24,9 @@ def aim_json(aim: "Aim", label: Label) -> dict[str, object]:
     return {"target": word(aim.target, label), "foil": foil, "chosen": aim.chosen}
 
 
-def effects_json(ids: "Tensor", values: "Tensor", label: Label) -> list[dict[str, object]]:
+def effects_json(ids: list[int], values: list[float], label: Label) -> list[dict[str, object]]:
     """Tokens with their numbers, in the order given."""
-    pairs = zip(ids.tolist(), values.tolist(), strict=True)
+    pairs = zip(ids, values, strict=True)
     return [{"id": token_id, "label": label(token_id), "value": value} for token_id, value in pairs]
 
 
@@ -36,7 +34,10 @@ def best_json(best: "Best | None", high: str, low: str, label: Label) -> dict[st
     """Both ends of a reading under the two names; empty where there is no reading."""
     if best is None:
         return {high: [], low: []}
-    return {high: effects_json(best.high_ids, best.high, label), low: effects_json(best.low_ids, best.low, label)}
+    return {
+        high: effects_json(best.high_ids.tolist(), best.high.tolist(), label),
+        low: effects_json(best.low_ids.tolist(), best.low.tolist(), label),
+    }
 
 
 def closes_json(rows: Iterable[LedgerRow]) -> list[dict[str, object]]:
