@@ -9,7 +9,7 @@ import torch
 
 from app.analysis import stream
 from app.analysis.heads import scan_heads, thumbnail_bytes, thumbnail_stride
-from app.analysis.ledger import check_ledger
+from app.analysis.ledger import check_ledger, second_forward
 from app.analysis.predictions import Predictions, predict
 from app.domain.snapshot import Snapshot
 from app.lm.loading import LoadedTransformer
@@ -41,7 +41,8 @@ def summarize(loaded: LoadedTransformer, trace: Trace, progress: Progress) -> Sn
         scan = timed("patterns", lambda: scan_heads(trace, progress))
         tensors = timed("norms", lambda: _norms(trace))
         predictions = timed("predictions", lambda: predict(trace, progress))
-        ledger = timed("ledger", lambda: check_ledger(loaded, trace, scan.replay))
+        unrecorded = timed("second_forward", lambda: second_forward(loaded, trace))
+        ledger = timed("ledger", lambda: check_ledger(loaded, trace, scan.replay, unrecorded))
     tensors["thumbnails"] = thumbnail_bytes(scan.thumbnails)
     meta: dict[str, object] = {
         "ledger": ledger.to_json(),

@@ -1,0 +1,1 @@
+"""Benchmarks, run by hand. They print ratios of medians of interleaved runs, never a verdict."""
