@@ -35,7 +35,7 @@ class Norm:
         return torch.rsqrt(self.centre(x).square().mean(-1, keepdim=True) + self.eps)
 
     def linear(
-        self, x: Float[Tensor, "*pos d_model"], inverse_scale: Float[Tensor, "*pos 1"]
+        self, x: Float[Tensor, "*pos d_model"], inverse_scale: Float[Tensor, "*#pos 1"]
     ) -> Float[Tensor, "*pos d_model"]:
         """The norm of x with a given scale and without its bias: what one summand contributes."""
         scaled = self.centre(x) * inverse_scale
