@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -87,6 +88,7 @@ class Runner:
         self._lock = threading.Lock()
         self._workers: dict[str, Worker] = {}
         self._runs: dict[str, Run] = {}
+        self._loads: dict[str, Job[LoadedModel]] = {}
 
     # Models
 
@@ -97,11 +99,14 @@ class Runner:
             ModelUnavailable, Unsupported: it cannot be used; Busy: too many wait for it to be loaded.
         """
         loaded = self._pool.get(name)
-        return loaded if loaded is not None else await self._wait(name, self._load_job(name))
+        if loaded is not None:
+            return loaded
+        # Shielded: whoever stops waiting must not end the loading for the others.
+        return await asyncio.shield(asyncio.wrap_future(self._loading(name).future))
 
     def preload(self, name: str) -> None:
         """Begins to load a model, without waiting for it."""
-        self._worker(name).submit(self._load_job(name))
+        self._loading(name)
 
     def status(self, name: str) -> ModelStatus:
         """Whether a model is in memory, and what is known of it."""
@@ -113,12 +118,29 @@ class Runner:
             workers = dict(self._workers)
         return {name: worker.waiting for name, worker in workers.items()}
 
-    def _load_job(self, name: str) -> Job[LoadedModel]:
+    def _loading(self, name: str) -> Job[LoadedModel]:
+        """The job that loads a model: one for everybody who waits for it, so that a crowd takes one place."""
+
         def load(progress: Progress) -> LoadedModel:
             with self._pool.using(name) as loaded:
                 return loaded
 
-        return Job(load, Rank.LOAD, self._settings.run_timeout_s)
+        with self._lock:
+            job = self._loads.get(name)
+            if job is None or job.future.done():
+                job = Job(load, Rank.LOAD, self._settings.run_timeout_s)
+                # Before it can be done: a callback of a finished future runs at once, here, where the lock is held.
+                job.future.add_done_callback(lambda done: self._loaded(name, done))
+                self._worker_unlocked(name).submit(job)
+                self._loads[name] = job
+        return job
+
+    def _loaded(self, name: str, done: Future[LoadedModel]) -> None:
+        # A finished job would keep an evicted model in memory.
+        with self._lock:
+            job = self._loads.get(name)
+            if job is not None and job.future is done:
+                del self._loads[name]
 
     # Runs
 

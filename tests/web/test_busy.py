@@ -126,6 +126,31 @@ def test_two_hundred_equal_posts_are_one_run_with_two_hundred_ids(settings: Sett
     with_server(settings, test, queue_length=1)
 
 
+def test_a_crowd_that_arrives_while_the_model_is_loaded_takes_one_place(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, go_on = threading.Event(), threading.Event()
+    real = Engine.load
+
+    def slow(engine: Engine, name: str) -> Any:
+        loading.set()
+        assert go_on.wait(60)
+        return real(engine, name)
+
+    monkeypatch.setattr(Engine, "load", slow)
+
+    async def test(client: AsyncClient, engine: GatedEngine) -> None:
+        posts = [asyncio.ensure_future(post(client, "the same")) for _ in range(20)]
+        await asyncio.to_thread(loading.wait, 60)
+        await asyncio.sleep(0.2)
+        posts[0].cancel()
+        go_on.set()
+        answers = await asyncio.gather(*posts[1:])
+        assert {answer.status_code for answer in answers} == {201}
+
+    with_server(settings, test, queue_length=1)
+
+
 def test_while_a_run_is_under_way_everything_else_answers(settings: Settings) -> None:
     async def test(client: AsyncClient, engine: GatedEngine) -> None:
         first = (await post(client, "first")).json()["id"]
