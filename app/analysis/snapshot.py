@@ -11,6 +11,7 @@ from app.analysis import stream
 from app.analysis.heads import scan_heads, thumbnail_bytes, thumbnail_stride
 from app.analysis.ledger import check_ledger, second_forward
 from app.analysis.predictions import Predictions, predict
+from app.analysis.summaries import tensor_name
 from app.domain.snapshot import Snapshot
 from app.lm.loading import LoadedTransformer
 from app.lm.recorder import Progress
@@ -44,6 +45,7 @@ def summarize(loaded: LoadedTransformer, trace: Trace, progress: Progress) -> Sn
         unrecorded = timed("second_forward", lambda: second_forward(loaded, trace))
         ledger = timed("ledger", lambda: check_ledger(loaded, trace, scan.replay, unrecorded))
     tensors["thumbnails"] = thumbnail_bytes(scan.thumbnails)
+    tensors |= {tensor_name(name): values for name, values in scan.summaries.items()}
     meta: dict[str, object] = {
         "ledger": ledger.to_json(),
         "cost_s": cost,
@@ -60,9 +62,11 @@ def _norms(trace: Trace) -> dict[str, np.ndarray]:
         "attn_write_norm": stream.attn_write_norms(trace),
         "mlp_write_norm": stream.mlp_write_norms(trace),
     }
+    head_write_norms = stream.all_head_write_norms(trace)
+    tensors[tensor_name("write_norm")] = head_write_norms.mean(-1)
     if trace.n_pos <= STORE_PER_HEAD_UP_TO:
         tensors["message_norm"] = stream.all_message_norms(trace)
-        tensors["head_write_norm"] = stream.all_head_write_norms(trace)
+        tensors["head_write_norm"] = head_write_norms
     return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
 

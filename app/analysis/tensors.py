@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app.analysis import messages, stream
+from app.analysis import head_maps, messages, retention, stream
+from app.analysis.summaries import PROMPT_SUMMARIES, tensor_name
 from app.domain.axes import TensorSpec
 from app.domain.snapshot import Snapshot
-from app.errors import NotFound, OutOfRange
+from app.errors import InvalidInput, NotFound, OutOfRange
 from app.lm.trace import Trace
 
 MOST_AXES_LEFT = 3
@@ -28,11 +29,15 @@ class Entry:
     """One row of the table.
 
     `compute` takes the trace and the needed indices, and returns the rest and, where some cells cannot be seen, a mask.
+    One that `is_aimed` takes a target and a foil too. `not_where` names properties of the anatomy under which there is
+    no such quantity.
     """
 
     spec: TensorSpec
     needs: tuple[str, ...] = ()
     compute: Callable[..., Computed] | None = None
+    is_aimed: bool = False
+    not_where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,14 @@ def _delivered(trace: Trace, layer: int, head: int) -> Computed:
 
 
 def _entry(
-    name: str, axes: str, unit: str, about: str, needs: str = "", compute: Callable[..., Computed] | None = None
-) -> Entry:
-    return Entry(TensorSpec(name, tuple(axes.split()), unit, about), tuple(needs.split()), compute)
+    name: str, axes: str, unit: str, about: str, needs: str = "", compute: Callable[..., Computed] | None = None,
+    is_aimed: bool = False, not_where: str = "",
+) -> Entry:  # fmt: skip
+    spec = TensorSpec(name, tuple(axes.split()), unit, about)
+    return Entry(spec, tuple(needs.split()), compute, is_aimed, tuple(not_where.split()))
+
+
+_HELD = "1 all of it, 0 none, below 0 its opposite"
 
 
 TABLE: dict[str, Entry] = {
@@ -96,6 +106,75 @@ TABLE: dict[str, Entry] = {
             "delivered_norm", "layer head query_pos key_pos", "norm", "Pattern × message norm: what arrives.",
             "layer head", _delivered,
         ),
+        _entry(
+            "score", "layer head query_pos key_pos", "score", "Scores before the softmax; NaN where nothing is seen.",
+            "layer head", head_maps.score_map,
+        ),
+        _entry(
+            "pattern_without_first", "layer head query_pos key_pos", "share of what the first source leaves",
+            "The pattern without the first source, rows scaled up to 1: not the model's own numbers.",
+            "layer head", head_maps.pattern_without_first,
+        ),
+        _entry(
+            "attribution_map", "layer head query_pos key_pos", "logits",
+            "What every delivered message adds directly to its reader's logit of the target, or of target minus foil; "
+            "without a target, of the token that follows the reader.",
+            "layer head", head_maps.effect_map, is_aimed=True, not_where="normalises_sum",
+        ),
+        _entry(
+            "stream_between_norm", "layer pos", "norm", "Norm of the stream between attention and MLP.",
+            "", _plain(retention.between_norms), not_where="parallel normalises_sum",
+        ),
+        _entry(
+            "attn_write_along", "layer pos", "norm, signed", "What attention wrote, projected on the stream.",
+            "", _plain(retention.attn_along),
+        ),
+        _entry(
+            "mlp_write_along", "layer pos", "norm, signed", "What the MLP wrote, projected on the stream.",
+            "", _plain(retention.mlp_along),
+        ),
+        _entry(
+            "head_write_along", "layer head pos", "norm, signed", "What each head wrote, projected on the stream.",
+            "layer", _plain(retention.head_along),
+        ),
+        _entry(
+            "embed_retention", "stream pos", "share, signed", f"How much of the embedding the stream holds: {_HELD}.",
+            "", _plain(retention.embed_retention),
+        ),
+        _entry(
+            "attn_write_retention", "layer pos", "share, signed",
+            f"How much of each attention write the last stream holds: {_HELD}.",
+            "", _plain(retention.attn_retention),
+        ),
+        _entry(
+            "mlp_write_retention", "layer pos", "share, signed",
+            f"How much of each MLP write the last stream holds: {_HELD}.",
+            "", _plain(retention.mlp_retention),
+        ),
+        _entry(
+            "head_write_retention", "layer head pos", "share, signed",
+            f"How much of each head's write the last stream holds: {_HELD}.",
+            "layer", _plain(retention.head_retention),
+        ),
+        _entry(
+            "attn_write_held", "layer stream pos", "share, signed",
+            f"How much of one layer's attention write every stream holds: {_HELD}.",
+            "layer", _plain(retention.attn_held),
+        ),
+        _entry(
+            "mlp_write_held", "layer stream pos", "share, signed",
+            f"How much of one layer's MLP write every stream holds: {_HELD}.",
+            "layer", _plain(retention.mlp_held),
+        ),
+        _entry(
+            "stream_cosine", "pos stream other_stream", "cosine", "Cosines between the streams of all layers.",
+            "pos", _plain(retention.stream_cosine),
+        ),
+        _entry(
+            "stream_step_cosine", "layer pos", "cosine", "Cosine of the stream before a layer and after it.",
+            "", _plain(retention.step_cosine),
+        ),
+        *(_entry(tensor_name(one.name), "layer head", one.unit, one.about) for one in PROMPT_SUMMARIES),
     )
 }  # fmt: skip
 
@@ -126,19 +205,33 @@ def from_snapshot(
     return None if array is None else sliced(entry, entry.spec.axes, array, None, fixed, {})
 
 
-def from_trace(trace: Trace, name: str, fixed: Mapping[str, int]) -> Answer:
-    """The answer computed from a trace.
+def from_trace(
+    trace: Trace, name: str, fixed: Mapping[str, int], aim: Mapping[str, int] | None = None
+) -> Answer:  # fmt: skip
+    """The answer computed from a trace. `aim` gives the target and the foil of a tensor that is aimed.
 
     Raises:
-        NotFound: no such tensor. OutOfRange: a needed axis is not fixed, or as in `from_snapshot`.
-        Unsupported: the layer has no such quantity.
+        NotFound: no such tensor. OutOfRange: a needed axis is not fixed, or as in `from_snapshot`; UnknownToken.
+        Unsupported: the layer, or the model, has no such quantity.
     """
     entry = entry_of(name)
     needed = needed_of(entry, fixed)
     if "head" in needed:
         block = trace.block(needed["layer"])
         _check("head", needed["head"], block.n_heads)
-    return computed(entry, trace, needed, fixed)
+    return computed(entry, trace, needed, fixed, aim)
+
+
+def require_aimable(entry: Entry) -> None:
+    """Does nothing for a tensor that can be measured on a target.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    if not entry.is_aimed:
+        raise InvalidInput(
+            f"{entry.spec.name} has no target or foil to choose; leave both out.", tensor=entry.spec.name
+        )
 
 
 def needed_of(entry: Entry, fixed: Mapping[str, int]) -> dict[str, int]:
@@ -157,11 +250,17 @@ def needed_of(entry: Entry, fixed: Mapping[str, int]) -> dict[str, int]:
     return {axis: fixed[axis] for axis in entry.needs}
 
 
-def computed(entry: Entry, trace: object, needed: Mapping[str, int], fixed: Mapping[str, int]) -> Answer:
+def computed(
+    entry: Entry,
+    trace: object,
+    needed: Mapping[str, int],
+    fixed: Mapping[str, int],
+    aim: Mapping[str, int] | None = None,
+) -> Answer:
     """The answer of an entry, computed from a trace of its kind and cut where more is fixed than it needs."""
     assert entry.compute is not None
     with torch.inference_mode():
-        array, mask = entry.compute(trace, **needed)
+        array, mask = entry.compute(trace, **needed, **(aim or {}))
     left = tuple(axis for axis in entry.spec.axes if axis not in needed)
     rest = {axis: index for axis, index in fixed.items() if axis not in needed}
     seen = None if mask is None else mask.to(torch.uint8).cpu().numpy()

@@ -4,6 +4,7 @@
 |------------|------------------------------------------------------------------------|
 | layer      | blocks, 0 at the bottom                                                |
 | stream     | points of the residual stream: 0 is the embedding, l + 1 follows layer l |
+| other_stream | the same points, where two of them are compared                      |
 | head       | query heads of one layer                                               |
 | kv_head    | key/value heads of one layer, each shared by n_heads / n_kv_heads heads |
 | query_pos  | readers: positions that attend                                         |
@@ -22,7 +23,7 @@ query_pos comes before key_pos. There is no batch axis anywhere.
 from dataclasses import dataclass
 
 AXES = (
-    "layer", "stream", "head", "kv_head", "query_pos", "key_pos", "pos", "component",
+    "layer", "stream", "other_stream", "head", "kv_head", "query_pos", "key_pos", "pos", "component",
     "d_model", "d_head", "vocab", "k", "row", "col", "unit", "step",
 )  # fmt: skip
 

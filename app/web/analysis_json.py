@@ -61,10 +61,11 @@ def analysis_json(
 def tensor_infos(stored: StoredAnalysis, snapshot: Snapshot, table: "Mapping[str, Entry]") -> list[dict[str, Any]]:
     """Every tensor that can be asked for, with its shape where that is known."""
     sizes = _axis_sizes(stored)
+    anatomy: Any = stored.model.get("anatomy") or {}
     infos = []
     for name, entry in table.items():
         kept = snapshot.tensors.get(name)
-        if kept is None and entry.compute is None:
+        if kept is None and (entry.compute is None or any(anatomy.get(flag) for flag in entry.not_where)):
             continue
         axes = entry.spec.axes
         infos.append(
@@ -112,5 +113,5 @@ def _axis_sizes(stored: StoredAnalysis) -> dict[str, int]:
         if isinstance(anatomy.get(name), int):
             sizes[axis] = anatomy[name]
     if "layer" in sizes:
-        sizes["stream"] = sizes["layer"] + 1
+        sizes["stream"] = sizes["other_stream"] = sizes["layer"] + 1
     return sizes

@@ -99,21 +99,27 @@ class Desk:
         analysis_id: str,
         name: str,
         fixed: Mapping[str, int],
+        aim: Mapping[str, int],
         left: Left,
     ) -> dict[str, Any]:
         """The envelope of a tensor, from the snapshot or from the trace. `left()` ends when the client is gone.
 
+        `aim` holds a target and a foil where the tensor takes them and they were given.
+
         Raises:
-            UnknownAnalysis, NotReady, NotFound, OutOfRange, Unsupported, ModelUnavailable, Busy, TimedOut.
+            UnknownAnalysis, NotReady, NotFound, OutOfRange, UnknownToken, InvalidInput, Unsupported, ModelUnavailable,
+            Busy, TimedOut.
         """
         stored = await self.stored(analysis_id)
         snapshot = await self._snapshot(stored)
+        if aim:
+            await to_thread.run_sync(self._engine.require_aimable, stored.kind, name)
         answer = await to_thread.run_sync(self._engine.stored, stored.kind, snapshot, name, fixed)
         if answer is not None:
             return await to_thread.run_sync(envelope, answer)
 
         def question(loaded: LoadedModel, trace: Trace) -> dict[str, Any]:
-            return envelope(self._engine.computed(trace, name, fixed))
+            return envelope(self._engine.computed(trace, name, fixed, aim))
 
         return await self._runner.ask(stored.recipe, question, left)
 

@@ -101,7 +101,20 @@ class Engine:
 
         return from_snapshot(snapshot, name, fixed)
 
-    def computed(self, trace: Trace, name: str, fixed: Mapping[str, int]) -> "Answer":
+    def require_aimable(self, kind: ModelKind, name: str) -> None:
+        """Does nothing for a tensor that takes a target.
+
+        Raises:
+            NotFound: there is no such tensor. InvalidInput: it takes none.
+        """
+        table = self.table(kind)
+        from app.analysis.tensors import entry_of, require_aimable
+
+        require_aimable(entry_of(name, table))
+
+    def computed(
+        self, trace: Trace, name: str, fixed: Mapping[str, int], aim: Mapping[str, int] | None = None
+    ) -> "Answer":  # fmt: skip
         """A tensor from a trace. Raises as `stored`, and Unsupported where the layer has no such quantity."""
         self._import_libraries()
         from app.lm.lstm_trace import LstmTrace
@@ -112,7 +125,7 @@ class Engine:
             return from_lstm_trace(trace, name, fixed)
         from app.analysis.tensors import from_trace
 
-        return from_trace(trace, name, fixed)  # type: ignore[arg-type]
+        return from_trace(trace, name, fixed, aim)  # type: ignore[arg-type]
 
     def table(self, kind: ModelKind) -> "Mapping[str, Entry]":
         """Every tensor that can be asked for by name."""

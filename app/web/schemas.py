@@ -38,6 +38,7 @@ class Fixed(_Request):
 
     layer: int | None = None
     stream: int | None = None
+    other_stream: int | None = None
     head: int | None = None
     kv_head: int | None = None
     query_pos: int | None = None
@@ -50,6 +51,13 @@ class Fixed(_Request):
     step: int | None = None
     vocab: int | None = None
     k: int | None = None
+
+
+class TensorAsked(Fixed):
+    """Which part of a tensor, and what it is measured on where it is measured on a token."""
+
+    target: int | None = Field(None, description="Token id; only for tensors that are measured on one.")
+    foil: int | None = Field(None, description="Token id whose logit is subtracted.")
 
 
 class ProblemBody(BaseModel):

@@ -15,8 +15,8 @@ from app.web.routes.problem_docs import problems
 from app.web.schemas import (
     AnalysisBody,
     AnalysisRequest,
-    Fixed,
     NewAnalysisBody,
+    TensorAsked,
     TensorBody,
 )
 from app.web.services import Counted, With, left
@@ -77,13 +77,14 @@ async def _sent(events: AsyncIterator[Event]) -> AsyncIterator[ServerSentEvent]:
 async def tensor(
     analysis_id: str,
     name: str,
-    fixed: Annotated[Fixed, Query()],
+    asked: Annotated[TensorAsked, Query()],
     request: Request,
     services: With,
 ) -> Response:
-    """A tensor by name, with some axes fixed and at most three left."""
-    indices = {axis: index for axis, index in fixed.model_dump().items() if index is not None}
-    body = await services.desk.tensor(analysis_id, name, indices, lambda: left(request))
+    """A tensor by name, with some axes fixed and at most three left; some are measured on a target and a foil."""
+    given = {name: value for name, value in asked.model_dump().items() if value is not None}
+    aim: dict[str, int] = {name: given.pop(name) for name in ("target", "foil") if name in given}
+    body = await services.desk.tensor(analysis_id, name, given, aim, lambda: left(request))
     return ExactJSON(body, headers={"Cache-Control": "private, max-age=3600"})
 
 
