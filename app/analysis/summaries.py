@@ -21,9 +21,9 @@ class Summary:
 PROMPT_SUMMARIES = (
     Summary("entropy", "bits", "How spread the head's attention is, averaged over readers."),
     Summary("distance", "tokens", "How far back the head looks, averaged over readers."),
-    Summary("previous_token", "share of attention", "On the token just before the reader, averaged over readers."),
-    Summary("first_token", "share of attention", "On the first token, averaged over all readers but the first."),
-    Summary("self", "share of attention", "On the reader itself, averaged over readers."),
+    Summary("previous_token", "share", "On the token just before the reader, averaged over readers."),
+    Summary("first_token", "share", "On the first token, averaged over all readers but the first."),
+    Summary("self", "share", "On the reader itself, averaged over readers."),
     Summary(
         "duplicate_token", "share of attention",
         "On earlier copies of the reader's token, averaged over readers that have one; NaN where nothing repeats.",

@@ -61,7 +61,7 @@ class Vocabulary:
         pieces = [self.piece_bytes(token_id) for token_id in token_ids]
         shown = list(pieces)
         # The space that such a tokenizer puts in front of a text is a byte of the first token and no part of the text.
-        if not self._byte_level and shown and not self._is_special(token_ids[0]) and shown[0].startswith(b" "):
+        if not self._byte_level and shown and not self.is_special(token_ids[0]) and shown[0].startswith(b" "):
             shown[0] = shown[0][1:]
         ends = _character_ends(shown)
         text = b"".join(shown).decode(errors="replace")
@@ -73,7 +73,7 @@ class Vocabulary:
         piece = self._tokenizer.convert_ids_to_tokens(token_id)
         if piece is None:
             return b""
-        if self._is_special(token_id):
+        if self.is_special(token_id):
             return str(piece).encode()
         if self._byte_level:
             alphabet = byte_alphabet()
@@ -88,9 +88,10 @@ class Vocabulary:
         piece = self._tokenizer.convert_ids_to_tokens(token_id)
         if piece is None:
             return f"⟨id {token_id}⟩"
-        return Token(0, token_id, "", self.piece_bytes(token_id), 0, 0, self._is_special(token_id), piece=piece).label
+        return Token(0, token_id, "", self.piece_bytes(token_id), 0, 0, self.is_special(token_id), piece=piece).label
 
-    def _is_special(self, token_id: int) -> bool:
+    def is_special(self, token_id: int) -> bool:
+        """Whether an id is a mark, such as the beginning of a text, and stands for no text."""
         return token_id in self._special
 
     def _tokens(
@@ -120,7 +121,7 @@ class Vocabulary:
                     index, token_id, own, raw,
                     start=tokens[-1].start if continues else done,
                     end=stop,
-                    is_special=self._is_special(token_id),
+                    is_special=self.is_special(token_id),
                     continues=continues,
                     added=is_added,
                     piece=f"⟨id {token_id}⟩" if piece is None else str(piece),

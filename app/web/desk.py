@@ -94,6 +94,14 @@ class Desk:
             stored = await self.stored(analysis_id)
         return await self._told(stored)
 
+    async def snapshot(self, analysis_id: str) -> Snapshot:
+        """What a finished analysis has stored.
+
+        Raises:
+            UnknownAnalysis, NotReady.
+        """
+        return await self._snapshot(await self.stored(analysis_id))
+
     async def tensor(
         self,
         analysis_id: str,

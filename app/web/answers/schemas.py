@@ -217,3 +217,52 @@ class LensBody(_Answer):
     target_rank: TypedArrayBody
     foil_logit: TypedArrayBody | None
     kl: TypedArrayBody
+
+
+class HeadsAsked(Aimed):
+    """Where effects on a logit are measured."""
+
+    pos: int | None = Field(None, description="Position whose prediction is explained; absent: the last.")
+
+
+class SummaryBody(BaseModel):
+    """One number for each head, [layer, head]; NaN where it is not defined."""
+
+    name: str
+    unit: str
+    about: str
+    values: TypedArrayBody
+
+
+class BadgeBody(BaseModel):
+    """One head that stands out on the probe, with what it rests on."""
+
+    layer: int
+    head: int
+    badge: str
+    summary: str
+    score: Number
+    percentile: Number
+    evidence: str
+
+
+class ProbeBody(BaseModel):
+    """Every head on repeated random tokens. `chance` is the score of even attention."""
+
+    n_tokens: int
+    period: int
+    seed: int
+    about: str
+    chance: dict[str, Number]
+    summaries: list[SummaryBody]
+    badges: list[BadgeBody]
+
+
+class HeadsBody(BaseModel):
+    """Every head summed up, on this prompt and on the probe."""
+
+    pos: int
+    aim: AimBody
+    summaries: list[SummaryBody]
+    probe: ProbeBody
+    python: str

@@ -13,6 +13,7 @@ from app.lm.protocol import LoadedModel, Trace
 from app.web.analysis_json import analysis_url
 from app.web.answers.attribution import attribution_answer, sources_answer
 from app.web.answers.edge import edge_answer
+from app.web.answers.heads import heads_answer
 from app.web.answers.lens import block_answer, lens_answer, plan, require_one
 from app.web.answers.schemas import (
     AtHead,
@@ -20,6 +21,8 @@ from app.web.answers.schemas import (
     AttributionBody,
     Cell,
     EdgeBody,
+    HeadsAsked,
+    HeadsBody,
     LensAsked,
     LensBody,
     SourcesBody,
@@ -77,6 +80,16 @@ async def sources(
 ) -> Response:
     """One head's part of a logit, split over the sources that its messages come from."""
     return await asked(request, services, analysis_id, "attribution/sources", sources_answer, asked_for.model_dump())
+
+
+@router.get("/heads", **answers(HeadsBody))
+async def heads(
+    analysis_id: str, asked_for: Annotated[HeadsAsked, Query()], request: Request, services: With
+) -> Response:
+    """Every head summed up: on this prompt, and on repeated random tokens, with what stands out there."""
+    snapshot = await services.desk.snapshot(analysis_id)
+    answer = partial(heads_answer, snapshot)
+    return await asked(request, services, analysis_id, "heads", answer, asked_for.model_dump())
 
 
 @router.get("/lens", **answers(LensBody))
